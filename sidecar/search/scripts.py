@@ -6,10 +6,8 @@ words, a stemmer, accents that do not tell words apart). Everything else is plai
 
 from __future__ import annotations
 
-import sys
 import unicodedata
 from bisect import bisect_right
-from functools import cache
 
 #: Han, kana, Hangul: written without spaces (or, for Hangul, with endings glued on), one code point a syllable or more.
 IDEOGRAPHIC = (
@@ -70,12 +68,11 @@ def script_of(word: str) -> str:
     return _SCRIPTS[bisect_right(_STARTS, ord(word[0])) - 1][1]
 
 
-@cache
+#: Marks and signs lie below; above there are only ideographs and invisible tags.
+_END_OF_MARKS = 0x20000
+
+
 def characters(*categories: str) -> str:
-    """All characters of the given Unicode categories, ready to stand inside a regular expression's brackets."""
-    found = (chr(point) for point in range(0x300, sys.maxunicode + 1) if _category(point) in categories)
-    return "".join(found)
-
-
-def _category(point: int) -> str:
-    return unicodedata.category(chr(point))
+    """All marks or signs of the given Unicode categories, to stand inside a regular expression's brackets."""
+    points = map(chr, range(0x300, _END_OF_MARKS))
+    return "".join(point for point in points if unicodedata.category(point) in categories)

@@ -1,22 +1,27 @@
-"""Texts to terms: the one tokenizer of the search room, for documents and for queries.
+"""Texts to terms: the one tokenizer of the search room, for records and for queries.
 
-    "The wolves of İstanbul'da 重跑gen-itgc后 🐺"  ->  wolv istanbul da 重 重跑 跑 gen itgc 后 🐺
+    "The stolen wolf-pelts, 重跑gen-itgc后 🐺"
+        -> [steal steal…] [wolf] [pelt] [重] [跑] [重跑] [gen] [itgc] [后] [🐺]
 
 It must find a word in the form in which a player types it: other case, other width, another accent form, another
-ending. It must never guess a language from a text, read a file, or give two texts different treatment: the same
-text and language always yield the same terms.
+ending. It must never guess a language from a text, read a file, or treat two texts differently: the same text and
+language always yield the same terms.
+
+A *word* is the tuple of its terms, each of which may stand for it; a *term* is what the index holds.
 
 * Text is folded first: NFKC, case, invisible signs.
-* Words are runs of letters, digits, ``_`` and combining marks. They are stemmed by their script: each script has a
-  language, and the save's language takes the place of its own script's one. ``iron_sword`` also yields its parts.
-* Latin words keep their accents (they tell words apart) and, when they have some, are there without them as well.
+* Words are runs of letters, digits, ``_`` and combining marks, stemmed by their script: each script has a language,
+  and the save's language takes the place of its own script's one. ``iron_sword`` also yields its parts as words.
+* Latin words keep their accents (they tell words apart) and can be found without them as well.
+* The first five letters of a longer word, marked with ``…``, stand in for it at a lower worth: endings, compounds and
+  languages without a stemmer then still meet.
 * Han, kana and Hangul yield each code point and each pair; Thai, Lao, Khmer and Burmese yield pairs and triples of
   letters, since nothing marks where their words end.
-* An emoji is a term, whatever its skin tone and variant.
+* An emoji is a word, whatever its skin tone and variant.
 
 A term holds only lower-case ASCII letters, ASCII digits, ``_`` and characters beyond ASCII, none of them a space.
-So ``" ".join(terms)`` passes unchanged through FTS5 with ``tokenize = "ascii tokenchars '_'"`` (that tokenizer takes
-every character beyond ASCII as part of a word and changes none of them; ``unicode61`` would split at signs and at
+So ``" ".join(terms)`` passes unchanged through FTS5 with ``tokenize = "ascii tokenchars '_'"``: that tokenizer takes
+every character beyond ASCII as part of a word and changes none of them (``unicode61`` would split at signs and at
 letters younger than its tables).
 """
 
@@ -37,8 +42,13 @@ from sidecar.search.scripts import ACCENTS, IDEOGRAPHIC, INVISIBLE, UNSPACED, ch
 TERMS_VERSION = "1"
 
 MAX_CHARS = 100_000
-MAX_TERMS = 4_096
+MAX_WORDS = 4_096
 CACHED_WORDS = 65_536
+BEGINNING_LETTERS = 5
+#: Ends a term that is only the beginning of a word; folding never leaves this sign in a text.
+BEGINNING_MARK = "…"
+
+Word = tuple[str, ...]
 
 _ASCII_WORD = re.compile("[a-z0-9_]+")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
@@ -48,14 +58,24 @@ _LETTERS = str.maketrans({"ı": "i", "ł": "l", "đ": "d", "ð": "d", "ø": "o",
 
 @dataclass(frozen=True)
 class Analysis:
-    """The terms of a text, in order and with repetitions; ``cut`` tells that a limit left some of the text out."""
+    """The words of a text, in order and with repetitions; ``cut`` tells that a limit left some of the text out."""
 
-    terms: tuple[str, ...]
+    words: tuple[Word, ...]
     cut: bool
+
+    @property
+    def terms(self) -> list[str]:
+        """All terms, for the index."""
+        return [term for word in self.words for term in word]
+
+    @property
+    def length(self) -> int:
+        """The length of the text in words, as BM25 counts it."""
+        return len(self.words)
 
 
 class Analyzer:
-    """Turns texts into terms for one language (a name such as ``german`` or a code such as ``de``).
+    """Turns texts into words for one language (a name such as ``german`` or a code such as ``de``).
 
     Safe to share between threads. Words are remembered (65,536 at most), because stemming is slow and words repeat.
     Raises ``InvalidInput`` for a language that it does not know.
@@ -65,63 +85,77 @@ class Analyzer:
         self._languages = Languages.of(language)
         self._turkic = self._languages.name in {"turkish", "azerbaijani"}
         self._lock = threading.Lock()
-        self._word = lru_cache(maxsize=CACHED_WORDS)(self._analyse_word)
+        self._remembered = lru_cache(maxsize=CACHED_WORDS)(self._split)
 
     @property
     def version(self) -> str:
         """Names everything that the terms depend on; terms of two versions are never mixed."""
         return f"{TERMS_VERSION}/{self._languages.version}"
 
+    def analyse(self, text: str) -> Analysis:
+        """The words of the first 100,000 code points, at most 4,096 of them."""
+        words = tuple(islice(self._words(self._fold(text[:MAX_CHARS])), MAX_WORDS + 1))
+        cut = len(text) > MAX_CHARS or len(words) > MAX_WORDS
+        return Analysis(words[:MAX_WORDS], cut)
+
     def terms(self, text: str) -> list[str]:
-        """The terms of a document."""
-        return list(self.analyse(text).terms)
+        """The terms of a record, in order and with repetitions."""
+        return self.analyse(text).terms
+
+    def query(self, text: str) -> Analysis:
+        """The words of a query, each once. None when nothing in the text can be found: then nothing is found."""
+        analysis = self.analyse(text)
+        return Analysis(tuple(dict.fromkeys(analysis.words)), analysis.cut)
 
     def query_terms(self, text: str) -> list[str]:
-        """The terms of a query, each once, in the order of the text. Empty when nothing in the text can be found."""
-        return list(dict.fromkeys(self.analyse(text).terms))
-
-    def analyse(self, text: str) -> Analysis:
-        """The terms of the first 100,000 code points, at most 4,096 of them."""
-        terms = tuple(islice(self._stream(self._fold(text[:MAX_CHARS])), MAX_TERMS + 1))
-        cut = len(text) > MAX_CHARS or len(terms) > MAX_TERMS
-        return Analysis(terms[:MAX_TERMS], cut)
+        """The distinct terms of a query: what to look up in the index."""
+        return list(dict.fromkeys(self.query(text).terms))
 
     def _fold(self, text: str) -> str:
         if text.isascii() and not self._turkic:
             return text.lower()
         return fold(text.replace("I", "ı") if self._turkic else text)
 
-    def _stream(self, folded: str) -> Iterator[str]:
+    def _words(self, folded: str) -> Iterator[Word]:
         if folded.isascii():
             for word in _ASCII_WORD.findall(folded):
-                yield from self._word(word)
+                yield from self._remembered(word)
             return
         for ideographs, unspaced, word, sign in _pattern().findall(folded):
             if word:
-                yield from self._word(word)
+                yield from self._remembered(word)
             elif ideographs:
-                yield from ideograph_terms(ideographs)
+                yield from ((term,) for term in ideograph_terms(ideographs))
             elif unspaced:
-                yield from unspaced_terms(unspaced)
+                yield from ((term,) for term in unspaced_terms(unspaced))
             else:
-                yield sign
+                yield (sign,)
 
-    def _analyse_word(self, word: str) -> tuple[str, ...]:
-        if "_" not in word.strip("_"):
-            return self._forms(word)
-        parts = [form for part in word.split("_") if part for form in self._forms(part)]
-        return (plain(word), *parts)
+    def _split(self, run: str) -> tuple[Word, ...]:
+        """The words of a run of letters: itself and, where ``_`` joins several, its parts."""
+        parts = [part for part in run.split("_") if part]
+        if len(parts) > 1:
+            return ((plain(run),), *(word for part in parts for word in self._word(part)))
+        return self._word(parts[0]) if parts else ()
 
-    def _forms(self, word: str) -> tuple[str, ...]:
-        script = script_of(word)
-        if self._languages.is_stop_word(script, word):
+    def _word(self, run: str) -> tuple[Word, ...]:
+        """The one word that a run of letters is, or none where it is a stop word."""
+        script = script_of(run)
+        if self._languages.is_stop_word(script, run):
             return ()
-        bare = plain(word)
+        bare = plain(run)
         with self._lock:
-            stem = self._languages.stem(script, word)
-            if script != "latin" or bare == word:
-                return (plain(stem),)
-            return tuple(dict.fromkeys((stem, self._languages.stem(script, bare))))
+            stem = self._languages.stem(script, run)
+            bare_stem = self._languages.stem(script, bare) if bare != run else stem
+        forms = (stem, bare_stem) if script == "latin" else (plain(stem),)
+        return (tuple(dict.fromkeys(forms + beginning(forms[-1]))),)
+
+
+def beginning(stem: str) -> Word:
+    """The term of the stem's first five letters; none for shorter stems and for numbers."""
+    if len(stem) < BEGINNING_LETTERS or any(map(str.isdecimal, stem)):
+        return ()
+    return (stem[:BEGINNING_LETTERS] + BEGINNING_MARK,)
 
 
 def fold(text: str) -> str:

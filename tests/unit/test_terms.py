@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.errors import InvalidInput
-from sidecar.search.terms import MAX_CHARS, MAX_TERMS, Analyzer
+from sidecar.search.terms import BEGINNING_MARK, MAX_CHARS, MAX_WORDS, Analyzer
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,10 @@ def english():
 
 
 def finds(analyzer, query, text):
-    terms = analyzer.query_terms(query)
-    return bool(terms) and set(terms) <= set(analyzer.terms(text))
+    """Every word of the query is in the text, by more than its beginning."""
+    words = analyzer.query(query).words
+    held = set(analyzer.terms(text))
+    return bool(words) and all(held & {term for term in word if BEGINNING_MARK not in term} for word in words)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,7 @@ def finds(analyzer, query, text):
         ("👍", "👍🏽 well done"),
         ("❤", "with ❤️"),
         ("12", "١٢ خيول"),
+        ("ışık", "IŞIK"),
     ],
 )
 def test_a_word_is_found_in_the_form_in_which_it_is_typed(english, query, text):
@@ -91,10 +94,6 @@ def test_the_language_of_the_save_stems_its_own_script(language, query, text):
     assert finds(Analyzer(language), query, text)
 
 
-def test_dotted_and_dotless_i_meet_without_their_dots(english):
-    assert set(english.terms("IŞIK")) & set(english.query_terms("ışık"))
-
-
 def test_accents_of_latin_words_tell_words_apart(english):
     assert set(english.terms("má")) != set(english.terms("mà"))
 
@@ -116,10 +115,24 @@ def test_ideographs_yield_each_code_point_and_each_pair(english):
     assert english.terms("一只猫 漢字ABC") == ["一", "只", "一只", "猫", "只猫", "漢", "字", "漢字", "abc"]
 
 
+@pytest.mark.parametrize(
+    ("language", "query", "text"),
+    [("en", "evlerimizdeki", "evlerimiz"), ("en", "Schwert", "Schwertkampf"), ("uk", "вартового", "вартовий")],
+)
+def test_the_beginning_of_a_long_word_stands_in_for_it(language, query, text):
+    analyzer = Analyzer(language)
+    assert set(analyzer.query_terms(query)) & set(analyzer.terms(text))
+    assert not finds(analyzer, query, text)
+
+
+def test_a_joined_name_is_found_whole_and_by_its_parts(english):
+    assert english.query("iron_sword").words == (("iron_sword",), ("iron",), ("sword", "sword…"))
+
+
 def test_a_cut_is_told(english):
-    assert not english.analyse("wolf " * MAX_TERMS).cut
-    many = english.analyse("wolf " * (MAX_TERMS + 1))
-    assert (len(many.terms), many.cut) == (MAX_TERMS, True)
+    assert not english.analyse("wolf " * MAX_WORDS).cut
+    many = english.analyse("wolf " * (MAX_WORDS + 1))
+    assert (len(many.words), many.cut) == (MAX_WORDS, True)
     assert english.analyse(" " * MAX_CHARS + "wolf").cut
 
 
