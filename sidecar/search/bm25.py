@@ -63,8 +63,21 @@ def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats
     return scores
 
 
+def whole_score(words: Sequence[Word], postings: Mapping[str, Posting], total: int) -> float:
+    """About what a row would score that holds every word of the query once: the rarities of all words, summed up."""
+    held = ((len(postings[term].rows) for term in _full_terms(word) if term in postings) for word in words)
+    return sum(_rarity(total, max(rows, default=0)) for rows in held)
+
+
+def _full_terms(word: Word) -> list[str]:
+    return [term for term in word if not term.endswith(BEGINNING_MARK)]
+
+
+def _rarity(total: int, holding: int) -> float:
+    return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
+
+
 def _term_scores(term: str, posting: Posting, damping: Floats) -> Floats:
-    total, holding = len(damping), len(posting.rows)
-    rarity = math.log(1 + (total - holding + 0.5) / (holding + 0.5))
+    rarity = _rarity(len(damping), len(posting.rows))
     worth = BEGINNING_WORTH if term.endswith(BEGINNING_MARK) else 1.0
     return worth * rarity * posting.counts * (K1 + 1) / (posting.counts + damping[posting.rows])

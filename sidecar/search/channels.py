@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sidecar.search.bm25 import B_CONTEXT, Posting, bm25
+from sidecar.search.bm25 import B_CONTEXT, Posting, bm25, whole_score
 from sidecar.search.context import Neighbours, lengths_in_context, posting_in_context, similarities_in_context
 from sidecar.search.terms import Word
 
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-#: Normalised scores are raised to this power: one far above the mean outweighs several a little above it.
-EMPHASIS = 1.5
-#: A spread of cosine similarities below this is noise, and so is one of words below this share of the best score.
-LEAST_SPREAD_OF_MEANING = 0.05
-LEAST_SPREAD_OF_WORDS = 0.1
+#: Normalised scores are raised to these powers: one good answer outweighs several middling ones.
+EMPHASIS_OF_WORDS = 1.25
+EMPHASIS_OF_MEANING = 1.5
+#: The normalised score of the row that the words answer best; a similarity reaches it 6 deviations above the mean.
+BEST_WORDS = 15.0
+#: Where even the best row holds less than this share of the query's words (by rarity), it does not count as best.
+FULL_ANSWER = 0.4
+#: A spread of cosine similarities below this is noise.
+LEAST_SPREAD = 0.05
 #: Similarities are compared at this many decimals: beyond, they hang on the order in which a processor adds.
 SIMILARITY_DECIMALS = 6
 
@@ -45,9 +49,9 @@ class Weights:
 
 
 #: For records that stand alone.
-ALONE_WEIGHTS = Weights(words=1.0, meaning=0.7)
+ALONE_WEIGHTS = Weights(words=1.0, meaning=0.5)
 #: Where some of the records are turns of a conversation: their own words are among their words in context.
-TALK_WEIGHTS = Weights(words=0.2, meaning=0.7, context_words=1.0, context_meaning=1.0)
+TALK_WEIGHTS = Weights(words=0.2, meaning=0.5, context_words=1.0, context_meaning=1.0)
 #: For reciprocal rank.
 EQUAL_WEIGHTS = Weights(words=1.0, meaning=1.0)
 
@@ -77,15 +81,23 @@ def default_weights(around: Neighbours) -> Weights:
 
 def words_channels(words: Sequence[Word], lexicon: Lexicon, around: Neighbours, weights: Weights) -> dict[str, Channel]:
     """Own words and words in context, by the names of ``Weights``; those of weight 0 are left out."""
+    whole = whole_score(words, lexicon.postings, len(lexicon.lengths))
     channels = {}
     if weights.words:
-        channels["words"] = words_channel(bm25(words, lexicon.postings, lexicon.lengths), weights.words)
+        scores = bm25(words, lexicon.postings, lexicon.lengths)
+        channels["words"] = words_channel(scores, whole, weights.words)
     if weights.context_words:
-        terms = {term for word in words for term in word} & lexicon.postings.keys()
-        postings = {term: posting_in_context(lexicon.postings[term], around) for term in terms}
-        scores = bm25(words, postings, lengths_in_context(lexicon.lengths, around), b=B_CONTEXT)
-        channels["context_words"] = words_channel(scores, weights.context_words)
+        nearby = lexicon_in_context(words, lexicon, around)
+        scores = bm25(words, nearby.postings, nearby.lengths, b=B_CONTEXT)
+        channels["context_words"] = words_channel(scores, whole, weights.context_words)
     return channels
+
+
+def lexicon_in_context(words: Sequence[Word], lexicon: Lexicon, around: Neighbours) -> Lexicon:
+    """The lexicon of the query's words when each row also holds, at their weight, the words of its neighbours."""
+    terms = {term for word in words for term in word} & lexicon.postings.keys()
+    postings = {term: posting_in_context(lexicon.postings[term], around) for term in terms}
+    return Lexicon(postings, lengths_in_context(lexicon.lengths, around))
 
 
 def meaning_channels(
@@ -101,10 +113,14 @@ def meaning_channels(
     return channels
 
 
-def words_channel(scores: Floats, weight: float) -> Channel:
-    """BM25 scores as a channel: it found what scores above 0."""
-    least = LEAST_SPREAD_OF_WORDS * float(scores.max(initial=0.0))
-    return Channel(scores, scores > 0, normalise(scores, least), weight)
+def words_channel(scores: Floats, whole: float, weight: float) -> Channel:
+    """BM25 scores as a channel: it found what scores above 0, and what scores best stands out most.
+
+    ``whole`` is what a row would score that answers the whole query (``bm25.whole_score``).
+    """
+    best = max(float(scores.max(initial=0.0)), FULL_ANSWER * whole)
+    share = scores / best if best > 0 else scores
+    return Channel(scores, scores > 0, BEST_WORDS * share**EMPHASIS_OF_WORDS, weight)
 
 
 def meaning_channel(similarities: Floats, weight: float, *, floor: float | None = None) -> Channel:
@@ -115,20 +131,19 @@ def meaning_channel(similarities: Floats, weight: float, *, floor: float | None 
     found = ~np.isnan(scores)
     if floor is not None:
         found[found] = scores[found] >= floor
-    return Channel(scores, found, normalise(scores, LEAST_SPREAD_OF_MEANING), weight)
+    return Channel(scores, found, normalised_meaning(scores), weight)
 
 
-def normalise(scores: Floats, least_spread: float) -> Floats:
-    """How far each score stands from the mean of all, in standard deviations, emphasised; 0 for NaN.
+def normalised_meaning(similarities: Floats) -> Floats:
+    """How far each similarity stands from the mean of all, in standard deviations, emphasised; 0 for NaN.
 
-    A spread below ``least_spread`` is taken for it, so that scores that hardly differ stay near each other.
+    A spread of less than LEAST_SPREAD is taken for it, so that similarities that hardly differ stay near each other.
     """
     import numpy as np
 
-    known = scores[~np.isnan(scores)]
-    spread = max(float(known.std()), least_spread) if len(known) else 0.0
-    if spread <= 0:
-        return np.zeros(len(scores))
-    distance = np.nan_to_num((scores - known.mean()) / spread)
-    emphasised: Floats = np.sign(distance) * np.abs(distance) ** EMPHASIS
+    known = similarities[~np.isnan(similarities)]
+    if not len(known):
+        return np.zeros(len(similarities))
+    distance = np.nan_to_num((similarities - known.mean()) / max(float(known.std()), LEAST_SPREAD))
+    emphasised: Floats = np.sign(distance) * np.abs(distance) ** EMPHASIS_OF_MEANING
     return emphasised
