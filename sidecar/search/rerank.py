@@ -1,0 +1,156 @@
+"""The last word on the order of hits: importance, recency and variety, each worth a few places at most.
+
+Relevance stays in charge. No hit ever moves by more than ``MAX_SHIFT`` places from the fused order, however heavy the
+weights, and at the default weights only near-equal hits change places. So whoever needs N hits hands over the first
+N + ``MAX_SHIFT``. Game time only, never a clock; whole numbers only, so that the same hits always come out in the same
+order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+#: The most places by which a hit can rise or fall; no bound where the fused order is given no weight.
+MAX_SHIFT = 5
+#: What a step down the fused order is worth at least, in places, however near two scores are.
+LEAST_STEP = 0.05
+
+
+@dataclass(frozen=True)
+class RerankOptions:
+    """The weights, each 0 to 10,000,000. ``half_life_ticks`` says what a tick means; without it there is no recency."""
+
+    source_order_weight: int = 1_000_000
+    importance_weight: int = 100_000
+    recency_weight: int = 500_000
+    diversity_penalty: int = 10_000
+    half_life_ticks: int | None = None
+    max_greedy_selections: int = 512
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One hit, as far as reranking looks at it. Candidates are handed over in fused order."""
+
+    place: float
+    importance: float
+    timeline: str
+    tick: int
+    scope: str
+    kind: str
+    tags: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Now:
+    """The moment of the query."""
+
+    timeline: str
+    tick: int
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """The new place of a candidate: its index in the fused order, and what it was given for what."""
+
+    index: int
+    source_order: int
+    importance: int
+    recency: int
+    diversity: int
+
+    @property
+    def total(self) -> int:
+        """What decides."""
+        return self.source_order + self.importance + self.recency - self.diversity
+
+
+def places(scores: Sequence[float], clear_difference: float) -> list[float]:
+    """How far down each of the descending scores stands: a whole place for a clear difference, a part for a lesser one.
+
+    Evenly and clearly spaced scores stand at 0, 1, 2, and so on; equal ones stand ``LEAST_STEP`` apart.
+    """
+    found = [0.0] if scores else []
+    for better, worse in pairwise(scores):
+        found.append(found[-1] + min(1.0, max(LEAST_STEP, (better - worse) / clear_difference)))
+    return found
+
+
+def rerank(candidates: Sequence[Candidate], options: RerankOptions, *, now: Now | None = None) -> list[Reranked]:
+    """All candidates in their new order. Beyond ``max_greedy_selections`` they keep the fused order."""
+    judged = [_judge(index, candidates, options, now) for index in range(len(candidates))]
+    shift = MAX_SHIFT if options.source_order_weight else len(judged)
+    variety = _Variety(candidates, options.diversity_penalty)
+    waiting = list(range(len(judged)))
+    chosen: list[Reranked] = []
+    while waiting and len(chosen) < options.max_greedy_selections:
+        within = _within_reach(waiting, len(chosen), shift)
+        best = max(within, key=lambda index: (judged[index].total - variety.penalties[index], -index))
+        chosen.append(replace(judged[best], diversity=variety.penalties[best]))
+        waiting.remove(best)
+        variety.choose(best, waiting)
+    return chosen + [judged[index] for index in waiting]
+
+
+class _Variety:
+    """What each waiting hit has most in common with any chosen one, as a penalty."""
+
+    def __init__(self, candidates: Sequence[Candidate], penalty: int) -> None:
+        self._candidates = candidates
+        self._penalty = penalty
+        self._seen: set[tuple[str, str, frozenset[str]]] = set()
+        self.penalties = [0] * len(candidates)
+
+    def choose(self, best: int, waiting: Sequence[int]) -> None:
+        """Counts a hit as chosen; one that is like an earlier one in all respects changes nothing."""
+        chosen = self._candidates[best]
+        traits = (chosen.scope, chosen.kind, chosen.tags)
+        if not self._penalty or traits in self._seen:
+            return
+        self._seen.add(traits)
+        for index in waiting:
+            shared = likeness(self._candidates[index], chosen) * self._penalty
+            self.penalties[index] = max(self.penalties[index], shared)
+
+
+def likeness(one: Candidate, other: Candidate) -> int:
+    """How many tags two hits share, and one each for the same scope and the same kind."""
+    return len(one.tags & other.tags) + (one.scope == other.scope) + (one.kind == other.kind)
+
+
+def recency(candidate: Candidate, options: RerankOptions, now: Now | None) -> int:
+    """The whole weight for what happens now, half of it a half-life ago, and so on.
+
+    0 without a half-life, and for another timeline or the future.
+    """
+    if now is None or options.half_life_ticks is None:
+        return 0
+    if candidate.timeline != now.timeline or candidate.tick > now.tick:
+        return 0
+    half_lives = (now.tick - candidate.tick) / options.half_life_ticks
+    return int(options.recency_weight * 0.5**half_lives)
+
+
+def _within_reach(waiting: Sequence[int], place: int, shift: int) -> Sequence[int]:
+    """The waiting hits that may take the place: none from too far below, and first the one that has fallen too far."""
+    if waiting[0] <= place - shift:
+        return waiting[:1]
+    return [index for index in waiting[: 2 * shift + 1] if index <= place + shift]
+
+
+def _judge(index: int, candidates: Sequence[Candidate], options: RerankOptions, now: Now | None) -> Reranked:
+    candidate = candidates[index]
+    return Reranked(
+        index=index,
+        source_order=round_half_away((len(candidates) - candidate.place) * options.source_order_weight),
+        importance=round_half_away(candidate.importance * options.importance_weight),
+        recency=recency(candidate, options, now),
+        diversity=0,
+    )
+
+
+def round_half_away(value: float) -> int:
+    """The nearest whole number; a half goes up. ``value`` is not negative."""
+    return int(value + 0.5)
