@@ -1,0 +1,132 @@
+"""How well turns of long conversations are found by questions about them, by ranker and by type of question.
+
+    python -m benchmarks.recall_locomo DATA.json --model MODEL_FOLDER
+
+The data (or the environment variable LOREKEEPER_LOCOMO) are conversations of LoCoMo. Each turn is a record, "speaker:
+text [caption]"; a session is a conversation; all turns of a file's entry are one owner's. A question counts where all
+of its evidence turns exist; the adversarial ones (5) are left out. Printed is the share of the evidence among the
+first k, averaged over questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.embedder import Embed, load
+from benchmarks.measures import means, recall_at, table
+from benchmarks.rows import Rows
+from sidecar.search.channels import ALONE_WEIGHTS, EQUAL_WEIGHTS, TALK_WEIGHTS, Weights
+from sidecar.search.fusion import ranked, reciprocal_rank, weighted_sum
+
+DEPTHS = (1, 5, 10, 20)
+TYPES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+ALL = Weights(words=1, meaning=1, context_words=1, context_meaning=1)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, its type, and the rows that answer it."""
+
+    text: str
+    kind: int
+    evidence: list[int]
+
+
+@dataclass(frozen=True)
+class Talk:
+    """One owner: its turns, the session of each, and what is asked."""
+
+    texts: list[str]
+    sessions: list[int]
+    questions: list[Question]
+
+
+def read(path: Path) -> Iterator[Talk]:
+    """The talks of a file."""
+    for entry in json.loads(path.read_text("utf-8")):
+        turns = list(turns_of(entry["conversation"]))
+        row = {turn["dia_id"]: index for index, (_, turn) in enumerate(turns)}
+        asked = [one for one in entry["qa"] if one["category"] in TYPES and one["evidence"]]
+        questions = [
+            Question(one["question"], one["category"], [row[turn] for turn in one["evidence"]])
+            for one in asked
+            if all(turn in row for turn in one["evidence"])
+        ]
+        yield Talk([text_of(turn) for _, turn in turns], [session for session, _ in turns], questions)
+
+
+def turns_of(conversation: dict) -> Iterator[tuple[int, dict]]:
+    """All turns in order, each with the number of its session."""
+    last = max(int(name.split("_")[1]) for name in conversation if name.startswith("session_"))
+    for session in range(1, last + 1):
+        for turn in conversation.get(f"session_{session}", []):
+            yield session, turn
+
+
+def text_of(turn: dict) -> str:
+    """The text of a record."""
+    caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
+    return f"{turn['speaker']}: {turn['text']}{caption}"
+
+
+def rankers(rows: Rows, text: str, vector: np.ndarray) -> dict[str, np.ndarray]:
+    """The scores of each ranker for one question."""
+    channels = rows.channels(text, vector, ALL)
+    alone = rows.channels(text, vector, ALONE_WEIGHTS)
+    equal = rows.channels(text, vector, EQUAL_WEIGHTS)
+    return {
+        "words": channels["words"].scores,
+        "vectors": channels["meaning"].scores,
+        "words in context": channels["context_words"].scores,
+        "vectors in context": channels["context_meaning"].scores,
+        "reciprocal rank of words and vectors": reciprocal_rank(equal.values(), rows.ties),
+        "weighted sum without context": weighted_sum(alone.values()),
+        "default": weighted_sum(rows.channels(text, vector, TALK_WEIGHTS).values()),
+    }
+
+
+def measure(talks: Iterator[Talk], embed: Embed) -> list[tuple[int, str, list[float]]]:
+    """For each question and ranker: the question's type, the ranker, the recall at each depth."""
+    results = []
+    for talk in talks:
+        rows = Rows(talk.texts, conversations=talk.sessions, vectors=embed(talk.texts))
+        vectors = embed([question.text for question in talk.questions])
+        for question, vector in zip(talk.questions, vectors, strict=True):
+            for name, scores in rankers(rows, question.text, vector).items():
+                order = ranked(scores, rows.ties, limit=max(DEPTHS)).tolist()
+                results.append((question.kind, name, [recall_at(order, question.evidence, k) for k in DEPTHS]))
+    return results
+
+
+def report(results: list[tuple[int, str, list[float]]]) -> str:
+    """All rankers over all questions, then the default by type of question."""
+    names = dict.fromkeys(name for _, name, _ in results)
+    everything = [(name, means(values for _, one, values in results if one == name)) for name in names]
+    default = [(kind, values) for kind, name, values in results if name == "default"]
+    kinds = [(TYPES[kind], [values for one, values in default if one == kind]) for kind in TYPES]
+    by_type = [(f"{name} ({len(values)})", means(values)) for name, values in kinds if values]
+    head = [f"@{k}" for k in DEPTHS]
+    return "\n\n".join((table(("ranker", *head), everything), table(("default, by type", *head), by_type)))
+
+
+def main() -> None:
+    """Prints both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="?", default=os.environ.get("LOREKEEPER_LOCOMO"))
+    parser.add_argument("--model", required=True, help="a folder with model.onnx and tokenizer.json")
+    asked = parser.parse_args()
+    if not asked.data:
+        parser.error("name the data file, or set LOREKEEPER_LOCOMO")
+    print(report(measure(read(Path(asked.data)), load(Path(asked.model)))))
+
+
+if __name__ == "__main__":
+    main()
