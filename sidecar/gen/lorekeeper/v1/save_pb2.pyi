@@ -907,8 +907,8 @@ class ForkSaveRequest(_message.Message):
     new_name: _builtins.str
     """The name of the new save; empty means that of the old one."""
     new_timeline_id: _builtins.str
-    """The timeline on which the new save goes on; empty means the same. All its records, moments and messages of the old
-    timeline move to it.
+    """The timeline on which the new save goes on; empty means the same. Its moments of the old timeline are read as moments
+    of this one.
     """
     old_timeline_id: _builtins.str
     """The timeline that new_timeline_id replaces; empty means every one."""
