@@ -143,7 +143,7 @@ class ListSavesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Saves a page; default 50, at most 1,000."""
+    """Saves a page; default 100, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     def __init__(
@@ -688,7 +688,7 @@ class ListCheckpointsRequest(_message.Message):
     save_id: _builtins.str
     """The save; empty means "default"."""
     page_size: _builtins.int
-    """Checkpoints a page; default 50, at most 1,000."""
+    """Checkpoints a page; default 100, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     kind: Global___CheckpointKind.ValueType
