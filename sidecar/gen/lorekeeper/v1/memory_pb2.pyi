@@ -1081,7 +1081,7 @@ class CallToolRequest(_message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The tool; one that the role does not offer is INVALID_ARGUMENT."""
+    """The tool; one that the role does not offer is answered with succeeded = false, for the model to read."""
     arguments_json: _builtins.str
     """The arguments as the model gave them, as JSON text; at most 1,000,000 code points."""
     turn: _builtins.int
