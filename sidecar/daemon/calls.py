@@ -6,16 +6,17 @@ answers UNIMPLEMENTED with a reason.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import grpc
 
+from sidecar.daemon.contract import descriptor
 from sidecar.daemon.mapping import abort, internal, is_cancellation
 from sidecar.daemon.stats import CallStats
 from sidecar.errors import LorekeeperError, NotBuilt, Reason, Unauthenticated
@@ -25,43 +26,50 @@ _log = logging.getLogger("lorekeeper")
 Context: TypeAlias = Any
 
 
-@dataclass(frozen=True)
-class Service:
-    """A service of the contract and the objects that answer its methods, the first that has a method wins."""
-
-    descriptor: Any
-    servicers: Sequence[object]
-
-    def method(self, name: str) -> Callable[..., Any] | None:
-        """What answers ``name``, or None where nothing does yet."""
-        found = (getattr(servicer, name, None) for servicer in self.servicers)
-        return next((method for method in found if callable(method)), None)
+Open = Callable[[], Sequence[object]]
 
 
-class Edge:
-    """Wraps servicers into one gRPC handler."""
+class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """The handler of every method of the contract. A service is opened by its first call, or by :meth:`warm`.
 
-    def __init__(self, *, token: str, stats: CallStats) -> None:
+    ``services`` has, for each full name, what makes the objects that answer it; the first that has a method wins.
+    """
+
+    def __init__(self, *, token: str, stats: CallStats, services: Mapping[str, Open]) -> None:
         self._expected = f"Bearer {token}".encode()
         self._stats = stats
+        self._closed = dict(services)
+        self._methods: dict[str, grpc.RpcMethodHandler] = {}
 
-    def handler(self, services: Sequence[Service]) -> grpc.GenericRpcHandler:
-        """All methods of all services in one look-up."""
-        handlers = {}
-        for service in services:
-            for method in service.descriptor.methods:
-                path = f"/{service.descriptor.full_name}/{method.name}"
-                handlers[path] = self._method(service, method)
-        return _Handlers(handlers)
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        """What gRPC asks for each call."""
+        path: str = handler_call_details.method
+        if path not in self._methods:
+            self._open(path[1:].partition("/")[0])
+        return self._methods.get(path)
 
-    def _method(self, service: Service, method: Any) -> grpc.RpcMethodHandler:
-        name = f"{service.descriptor.name}/{method.name}"
-        answer = service.method(method.name)
-        kind = ("stream" if method.client_streaming else "unary") + ("_stream" if method.server_streaming else "_unary")
+    async def warm(self) -> None:
+        """Open what no call has opened yet, one service at a time, between other work."""
+        for name in list(self._closed):
+            await asyncio.sleep(0)
+            self._open(name)
+
+    def _open(self, name: str) -> None:
+        open_service = self._closed.pop(name, None)
+        if open_service is None:
+            return
+        servicers, described = open_service(), descriptor(name)
+        for method in described.methods:
+            self._methods[f"/{name}/{method.name}"] = self._method(f"{described.name}/{method.name}", method, servicers)
+
+    def _method(self, name: str, method: Any, servicers: Sequence[object]) -> grpc.RpcMethodHandler:
+        found = (getattr(servicer, method.name, None) for servicer in servicers)
+        answer = next((one for one in found if callable(one)), None) or _unbuilt(name, streams=method.server_streaming)
+        kinds = [("unary", "stream")[streams] for streams in (method.client_streaming, method.server_streaming)]
+        make = getattr(grpc, f"{kinds[0]}_{kinds[1]}_rpc_method_handler")
         wrap = self._stream if method.server_streaming else self._unary
-        make = getattr(grpc, f"{kind}_rpc_method_handler")
         return make(
-            wrap(name, answer or _unbuilt(name, streams=method.server_streaming)),
+            wrap(name, answer),
             request_deserializer=method.input_type._concrete_class.FromString,
             response_serializer=method.output_type._concrete_class.SerializeToString,
         )
@@ -121,14 +129,6 @@ class Edge:
             _log.error("a call failed", exc_info=error, extra={"code": "internal_failure", "incident": incident})
             error = told
         await abort(context, error)
-
-
-class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
-    def __init__(self, handlers: dict[str, grpc.RpcMethodHandler]) -> None:
-        self._handlers = handlers
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        return self._handlers.get(handler_call_details.method)
 
 
 def _unbuilt(name: str, *, streams: bool) -> Callable[..., Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import grpc
 
+from sidecar.daemon.contract import SERVICES, descriptor
+
 
 class Reflection(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Answers v1 and v1alpha, whose messages are the same."""
@@ -26,12 +28,13 @@ def _handler() -> grpc.RpcMethodHandler:
     from grpc_health.v1 import health_pb2
     from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-    from sidecar.gen.lorekeeper.v1 import memory_pb2, system_pb2
-
-    modules = (memory_pb2, system_pb2, health_pb2, reflection_pb2)
-    names = [service.full_name for module in modules for service in module.DESCRIPTOR.services_by_name.values()]
+    for name in SERVICES:
+        descriptor(name)
+    others = [
+        service.full_name for m in (health_pb2, reflection_pb2) for service in m.DESCRIPTOR.services_by_name.values()
+    ]
     return grpc.stream_stream_rpc_method_handler(
-        reflection.aio.ReflectionServicer(names).ServerReflectionInfo,
+        reflection.aio.ReflectionServicer([*SERVICES, *others]).ServerReflectionInfo,
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
         response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
     )

@@ -11,7 +11,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -22,15 +22,15 @@ import grpc
 
 from sidecar import __version__
 from sidecar.daemon.attach import StillOwned, own_or_attach
-from sidecar.daemon.calls import Edge, Service
+from sidecar.daemon.calls import Edge, Open
 from sidecar.daemon.config import Loaded
+from sidecar.daemon.contract import SERVICES
 from sidecar.daemon.diagnostic_hub import DiagnosticHub
 from sidecar.daemon.handshake import FILE, Handshake, announce, write_file
 from sidecar.daemon.lifeline import parent_ended, watch_standard_input
 from sidecar.daemon.reflection import Reflection
-from sidecar.daemon.rooms import CAPABILITIES, Rooms, build, open_disk
+from sidecar.daemon.rooms import CAPABILITIES, Rooms, open_disk
 from sidecar.daemon.stats import CallStats
-from sidecar.daemon.system_service import About, SystemService
 from sidecar.diagnostics import Diagnostic, Severity
 from sidecar.errors import Corrupt, LorekeeperError, Reason
 from sidecar.storage.disk import FileDisk
@@ -46,6 +46,7 @@ _ORPHAN_DRAIN_SECONDS = 0.3
 _NEVER_MS = 2**31 - 1
 # The service that cannot do its work while the data folder refuses writes.
 _STORING = "lorekeeper.v1.MemoryService"
+_SYSTEM = "lorekeeper.v1.SystemService"
 
 
 class Exit(IntEnum):
@@ -155,12 +156,10 @@ class Daemon:
         except LorekeeperError as error:
             too_new = error.reason == Reason.FORMAT_TOO_NEW
             raise CannotStart(Exit.FORMAT if too_new else Exit.FOLDER, error.message) from error
-        return build(disk, self._loaded.config)
+        return Rooms(disk, self._loaded.config)
 
     async def _start(self, rooms: Rooms) -> tuple[grpc.aio.Server, Handshake]:
         from grpc_health.v1 import health, health_pb2_grpc
-
-        from sidecar.gen.lorekeeper.v1 import system_pb2
 
         server = grpc.aio.server(
             maximum_concurrent_rpcs=self._settings.max_concurrent_calls, options=self._server_options()
@@ -172,17 +171,26 @@ class Daemon:
             version=__version__,
             data_dir=str(self._own_disk.root),
         )
-        about = About(handshake, secrets.token_hex(8), time.time(), self._loaded, CAPABILITIES)
-        system = SystemService(about=about, stats=self._stats, hub=self._hub, counts=rooms.counts, stop=self.stop)
-        services = [*rooms.services, Service(system_pb2.DESCRIPTOR.services_by_name["SystemService"], [system])]
-        edge = Edge(token=handshake.token, stats=self._stats)
+        self._edge = Edge(token=handshake.token, stats=self._stats, services=self._services(rooms, handshake))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        server.add_generic_rpc_handlers((edge.handler(services), Reflection()))
-        for name in ("", *(service.descriptor.full_name for service in services)):
+        server.add_generic_rpc_handlers((self._edge, Reflection()))
+        for name in ("", *SERVICES):
             await self._tell_health(name, True)
         await server.start()
         return server, handshake
+
+    def _services(self, rooms: Rooms, handshake: Handshake) -> dict[str, Open]:
+        started = time.time()
+
+        def system() -> Sequence[object]:
+            from sidecar.daemon.system_service import About, SystemService
+
+            about = About(handshake, secrets.token_hex(8), started, self._loaded, CAPABILITIES)
+            return [SystemService(about=about, stats=self._stats, hub=self._hub, counts=rooms.counts, stop=self.stop)]
+
+        unbuilt: dict[str, Open] = dict.fromkeys(SERVICES, lambda: ())
+        return unbuilt | dict(rooms.servicers()) | {_SYSTEM: system}
 
     def _server_options(self) -> list[tuple[str, int]]:
         return [
@@ -206,6 +214,7 @@ class Daemon:
         if self._options.parent_pid is not None:
             self._begin(self._until_parent_ends(self._options.parent_pid))
         self._hub.report(Diagnostic("daemon_started", "the daemon serves", details={"version": __version__}))
+        self._begin(self._edge.warm())
         await self._stopping.wait()
         self._hub.report(Diagnostic("daemon_stopping", "the daemon ends", details={"why": self._why}))
 
