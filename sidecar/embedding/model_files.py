@@ -51,7 +51,7 @@ class ModelFolder:
 
     def size(self, name: str, *, most: int) -> int:
         """Size in bytes of a regular file of 1 to ``most`` bytes that no link leads to."""
-        return _checked_size(self._locate(name), name, most)
+        return _checked_size(self.locate(name), name, most)
 
     def read(self, name: str, *, most: int, expected: ExpectedFile, watch: Watch) -> tuple[bytes, ModelFile]:
         """The bytes of a file, and what they are: hashed in memory, so that no other bytes can be loaded.
@@ -60,7 +60,7 @@ class ModelFolder:
         """
         self.size(name, most=most)
         try:
-            data = self._locate(name).read_bytes()
+            data = self.locate(name).read_bytes()
         except OSError as error:
             raise integrity(name, "cannot be read") from error
         view = memoryview(data)
@@ -75,7 +75,7 @@ class ModelFolder:
         size = self.size(name, most=most)
         digest = hashlib.sha256()
         try:
-            with self._locate(name).open("rb") as file:
+            with self.locate(name).open("rb") as file:
                 while chunk := file.read(CHUNK):
                     digest.update(chunk)
                     watch(len(chunk))
@@ -83,7 +83,8 @@ class ModelFolder:
             raise integrity(name, "cannot be read") from error
         return _as_expected(ModelFile(name, size, digest.hexdigest()), expected)
 
-    def _locate(self, name: str) -> Path:
+    def locate(self, name: str) -> Path:
+        """Where the file lies. Raises MISSING_MODEL_FILE, MODEL_INTEGRITY for a link on the way."""
         for root in self.roots:
             if _has_link(root, name):
                 raise integrity(name, "is a link: put the file itself there")

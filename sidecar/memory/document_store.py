@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.errors import AlreadyExists, Corrupt, Reason
-from sidecar.memory.document import Answer, Document, Outcome, Version, edited, require_version, reverted
+from sidecar.memory.document import Answer, Document, Done, Outcome, Version, edited, require_version, reverted
 from sidecar.memory.edits import Edit
 from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
@@ -109,7 +109,19 @@ class DocumentStore:
         self._store(who, Document(answers=answers))
         return True
 
-    def forget_cached(self, who: ActorId) -> None:
+    def look(self, who: ActorId) -> Document:
+        """Like :meth:`read`, but from any thread, without waiting for the actor's turn and without caching."""
+        return self._cache.get(who) or self._load(who)
+
+    def open_counts(self) -> dict[str, int]:
+        """How much is kept in memory for reading."""
+        return {"cached_documents": len(self._cache), "cached_chars": self._cached_chars}
+
+    def counted(self, who: ActorId) -> dict[str, int]:
+        """How many documents the actor has: 1, also one that cannot be read, or 0."""
+        return {"documents": int(self._disk.exists(self._actors.folder(who) / _FILE))}
+
+    def erased(self, who: ActorId) -> None:
         """Read the file again at the next call: it was erased or exchanged."""
         with self._cache_lock:
             self._drop(who)
@@ -135,14 +147,14 @@ class DocumentStore:
         self._saves.ensure(who.save)
         folder = self._actors.ensure(who)
         self._saves.changed(who.save)
-        write_json(self._disk, folder / _FILE, _to_json(document))
+        write_json(self._disk, folder / _FILE, document_to_json(document))
         self._kept(who, document)
 
     def _load(self, who: ActorId) -> Document:
         path = self._actors.folder(who) / _FILE
         try:
             stored = read_json(self._disk, path)
-            return Document() if stored is None else _from_json(stored)
+            return Document() if stored is None else document_from_json(stored)
         except (Corrupt, KeyError, TypeError, ValueError) as error:
             raise _unreadable(self._disk, path) from error
 
@@ -188,7 +200,8 @@ def _with_answer(
     return (*answers, Answer(_hash(key), _hash(request), outcome))[-most:]
 
 
-def _to_json(document: Document) -> dict[str, Any]:
+def document_to_json(document: Document) -> dict[str, Any]:
+    """The object that ``document.json`` holds."""
     return {
         "format": _FORMAT,
         "exists": document.exists,
@@ -218,7 +231,8 @@ def version_from_json(stored: dict[str, Any]) -> Version:
     )
 
 
-def _from_json(stored: dict[str, Any]) -> Document:
+def document_from_json(stored: dict[str, Any]) -> Document:
+    """The document in such an object. Raises KeyError, TypeError or ValueError for anything else."""
     return Document(
         text=_text(stored["text"]),
         versions=tuple(version_from_json(version) for version in stored["versions"]),
@@ -232,7 +246,12 @@ def _answer(stored: dict[str, Any]) -> Answer:
     return Answer(
         str(stored["key"]),
         str(stored["request"]),
-        Outcome(bool(outcome["changed"]), int(outcome["version"]), int(outcome["length"]), tuple(outcome["done"])),
+        Outcome(
+            bool(outcome["changed"]),
+            int(outcome["version"]),
+            int(outcome["length"]),
+            tuple(Done(bool(done["changed"]), str(done["words"])) for done in outcome["done"]),
+        ),
     )
 
 
