@@ -97,7 +97,7 @@ class EmbeddingEngine:
         """Vectors for 1 to ``max_texts`` texts; ``within`` (seconds) bounds waiting and work together.
 
         Raises InvalidInput for texts that have no vector; NotReady (NO_MODEL, MODEL_LOADING, MODEL_UNLOADED);
-        LimitReached (QUEUE_FULL); TimedOut (QUEUE_TIMEOUT, INFERENCE_TIMEOUT, DEADLINE_EXCEEDED); Unavailable or
+        LimitReached (QUEUE_FULL); TimedOut (QUEUE_TIMEOUT, INFERENCE_TIMEOUT); Unavailable or
         LorekeeperError (INFERENCE_FAILED, TOKENIZATION_FAILED, INVALID_OUTPUT, EMBEDDING_CANCELLED).
         """
         settings = self.settings
@@ -156,5 +156,6 @@ async def _deadline(seconds: float | None) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise TimedOut(
-            "the texts were not embedded within the call's deadline", reason=Reason.DEADLINE_EXCEEDED
+            f"the texts were not embedded within the caller's {seconds:g} s",
+            reason=Reason.INFERENCE_TIMEOUT,
         ) from None

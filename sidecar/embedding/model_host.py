@@ -74,6 +74,12 @@ class ModelHost:
             return HostState.LOADING
         return HostState.FAILED if self._last_failed else HostState.NONE
 
+    def state_of(self, name: str) -> HostState:
+        """What one model is in, by name."""
+        if self.loaded is not None and self.loaded.entry.name == name:
+            return HostState.READY
+        return HostState.LOADING if self.loading == name else HostState.NONE
+
     def ready(self) -> LoadedModel:
         """The model that answers. Raises MODEL_LOADING or NO_MODEL."""
         if self.loaded is not None:

@@ -9,7 +9,6 @@ import json
 import os
 import secrets
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 
 from sidecar.embedding.catalogue import RESERVED
@@ -87,9 +86,7 @@ class ModelStore:
         if folder.has(TOML):
             data, _ = folder.read(TOML, most=SMALL_FILE, expected=ExpectedFile(), watch=lambda _count: None)
             _write(target / TOML, data)
-        record = {
-            file.path: {key: value for key, value in asdict(file).items() if key != "path"} for file in manifest.files
-        }
+        record = {file.path: {"bytes": file.bytes, "sha256": file.sha256} for file in manifest.files}
         _write(target / RECORD, json.dumps(record, indent=1).encode("utf-8"))
         for inner in {target, *(path.parent for path in target.rglob("*"))}:
             _sync(inner)

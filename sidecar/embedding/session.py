@@ -5,8 +5,11 @@ Spinning is off (it eats idle cores), the arena is off (it keeps the largest bat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sidecar.embedding.identity import unit_vectors
@@ -22,8 +25,10 @@ if TYPE_CHECKING:
 
 _REQUIRED = {"input_ids", "attention_mask"}
 _ALLOWED = _REQUIRED | {"token_type_ids"}
-_NUMBERS_OF_THE_BATCH = b"DynamicQuantize"
-"""Such operators scale by the whole batch, so that a text's vector would depend on its neighbours."""
+_SCALED_BY_BATCH = b"DynamicQuantize"
+"""Operators of this name scale by the whole batch, so that a text's vector would depend on its neighbours."""
+
+_CHUNK = 1 << 20
 
 
 class RunControl:
@@ -48,7 +53,7 @@ class OnnxSession:
 
     def __init__(self, weights: bytes, declared: ModelDeclaration, options: SessionOptions) -> None:
         self._declared = declared
-        self.one_by_one = _NUMBERS_OF_THE_BATCH in weights
+        self.one_by_one = _has_operator(weights, _SCALED_BY_BATCH)
         self._session = _open(weights, options)
         self._inputs = _checked_inputs(self._session)
         _check_output(self._session, declared)
@@ -99,12 +104,34 @@ def _open(weights: bytes, options: SessionOptions) -> Any:
     wanted.add_session_config_entry("session.intra_op.allow_spinning", "0")
     wanted.add_session_config_entry("session.inter_op.allow_spinning", "0")
     try:
-        return onnxruntime.InferenceSession(weights, wanted, providers=["CPUExecutionProvider"])
+        with _readable(weights) as model:
+            return onnxruntime.InferenceSession(model, wanted, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library's errors share no base of their own
         raise NotReady(
             "the model's weights are not a graph that ONNX Runtime can load: copy the file again",
             reason=Reason.MODEL_INTEGRITY,
         ) from error
+
+
+@contextmanager
+def _readable(weights: bytes) -> Iterator[bytes | str]:
+    """The weights as ONNX Runtime may read them without stopping every other Python thread.
+
+    It copies bytes while it holds the interpreter's lock, a file it reads without: on Linux, a file in memory.
+    """
+    if not (hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()):
+        yield weights
+        return
+    with os.fdopen(os.memfd_create("model"), "wb") as file:
+        for start in range(0, len(weights), _CHUNK):
+            file.write(weights[start : start + _CHUNK])
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
+
+
+def _has_operator(weights: bytes, name: bytes) -> bool:
+    """Whether the name stands anywhere in the graph; in steps, so that other threads run in between."""
+    return any(weights.find(name, start, start + _CHUNK + len(name)) >= 0 for start in range(0, len(weights), _CHUNK))
 
 
 def _checked_inputs(session: Any) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ class VectorStore:
         size = identity.dimensions * _VALUE_BYTES
         there: set[bytes] = set()
         for part in _parts(hashes):
-            there.update(key for key, length in self._rows(identity, part, "length(value)") if length == size)
+            lengths: list[tuple[bytes, int]] = self._rows(identity, part, "length(value)")
+            there.update(key for key, length in lengths if length == size)
         return [key for key in dict.fromkeys(hashes) if key not in there]
 
     def put_many(self, identity: EmbeddingIdentity, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
