@@ -29,6 +29,7 @@ DATA = {
     "logs",
     "lorekeeper.toml",
     "models",
+    "repaired",
     "roles.json",
     "saves",
 }
