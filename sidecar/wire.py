@@ -105,7 +105,7 @@ def _encoded(key: str) -> str:
 
 
 def token_key(token: str) -> str:
-    """The key of the last item before the page that ``token`` asks for; empty for the first page. Raises InvalidInput."""
+    """The key of the last item before the page that ``token`` asks for, empty for the first. Raises InvalidInput."""
     try:
         return base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8")
     except (UnicodeError, binascii.Error) as error:
