@@ -1,6 +1,6 @@
 """How well turns of long conversations are found by questions about them, by ranker and by type of question.
 
-    python -m benchmarks.recall_locomo DATA.json --model MODEL_FOLDER
+    python -m benchmarks.recall_locomo DATA.json [--model minilm]
 
 The data (or the environment variable LOREKEEPER_LOCOMO) are conversations of LoCoMo. Each turn is a record, "speaker:
 text [caption]"; a session is a conversation; all turns of a file's entry are one owner's. A question counts where all
@@ -15,14 +15,14 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.embedder import Embed, load
+from benchmarks.embedder import Embed, embedder
 from benchmarks.measures import means, recall_at, table
 from benchmarks.rows import Rows
+from sidecar.embedding.identity import EmbeddingKind
 from sidecar.search.channels import ALONE_WEIGHTS, EQUAL_WEIGHTS, TALK_WEIGHTS, Weights
 from sidecar.search.fusion import ranked, reciprocal_rank, weighted_sum
 
@@ -97,8 +97,8 @@ def measure(talks: Iterator[Talk], embed: Embed) -> list[tuple[int, str, list[fl
     """For each question and ranker: the question's type, the ranker, the recall at each depth."""
     results = []
     for talk in talks:
-        rows = Rows(talk.texts, conversations=talk.sessions, vectors=embed(talk.texts))
-        vectors = embed([question.text for question in talk.questions])
+        rows = Rows(talk.texts, conversations=talk.sessions, vectors=embed(EmbeddingKind.DOCUMENT, talk.texts))
+        vectors = embed(EmbeddingKind.QUERY, [question.text for question in talk.questions])
         for question, vector in zip(talk.questions, vectors, strict=True):
             for name, scores in rankers(rows, question.text, vector).items():
                 order = ranked(scores, rows.ties, limit=max(DEPTHS)).tolist()
@@ -121,11 +121,12 @@ def main() -> None:
     """Prints both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", default=os.environ.get("LOREKEEPER_LOCOMO"))
-    parser.add_argument("--model", required=True, help="a folder with model.onnx and tokenizer.json")
+    parser.add_argument("--model", default="minilm", help="the name of a model, or a model folder's absolute path")
     asked = parser.parse_args()
     if not asked.data:
         parser.error("name the data file, or set LOREKEEPER_LOCOMO")
-    print(report(measure(read(Path(asked.data)), load(Path(asked.model)))))
+    with embedder(asked.model) as embed:
+        print(report(measure(read(Path(asked.data)), embed)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How well paragraphs are found by the questions that they answer, in every language at hand.
 
-    python -m benchmarks.recall_xquad DATA_FOLDER [--model MODEL_FOLDER]
+    python -m benchmarks.recall_xquad DATA_FOLDER [--model minilm]
 
 The folder (or the environment variable LOREKEEPER_XQUAD) holds one ``<language>.json`` a language: ``paragraphs``, a
 list of texts, and ``questions``, a list of ``question`` and ``paragraph`` (its index). Words are measured twice, with
@@ -13,13 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.embedder import Embed, load
+from benchmarks.embedder import Embed, embedder
 from benchmarks.measures import means, recall_at, table
 from benchmarks.rows import Rows
+from sidecar.embedding.identity import EmbeddingKind
 from sidecar.search.channels import ALONE_WEIGHTS
 from sidecar.search.fusion import ranked, weighted_sum
 
@@ -29,11 +31,12 @@ GOAL = 0.97
 def measure(data: dict, language: str, embed: Embed | None) -> dict[str, list[float]]:
     """R@1 and R@5 by channel."""
     paragraphs, questions = data["paragraphs"], data["questions"]
-    rows = Rows(paragraphs, language=language, vectors=embed(paragraphs) if embed else None)
-    vectors = embed([asked["question"] for asked in questions]) if embed else [None] * len(questions)
+    rows = Rows(paragraphs, language=language, vectors=embed(EmbeddingKind.DOCUMENT, paragraphs) if embed else None)
+    texts = [asked["question"] for asked in questions]
+    vectors = embed(EmbeddingKind.QUERY, texts) if embed else [None] * len(texts)
     recalls: dict[str, list[list[float]]] = {}
-    for asked, vector in zip(questions, vectors, strict=True):
-        channels = rows.channels(asked["question"], vector, ALONE_WEIGHTS)
+    for asked, text, vector in zip(questions, texts, vectors, strict=True):
+        channels = rows.channels(text, vector, ALONE_WEIGHTS)
         orders = {name: np.where(one.found, one.scores, -np.inf) for name, one in channels.items()}
         if embed:
             orders["hybrid"] = weighted_sum(channels.values())
@@ -59,11 +62,12 @@ def main() -> None:
     """Prints the table; fails when the words miss the goal in a language."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", default=os.environ.get("LOREKEEPER_XQUAD"))
-    parser.add_argument("--model", help="a folder with model.onnx and tokenizer.json")
+    parser.add_argument("--model", help="the name of a model, or a model folder's absolute path")
     asked = parser.parse_args()
     if not asked.folder:
         parser.error("name the data folder, or set LOREKEEPER_XQUAD")
-    lines, reached = report(Path(asked.folder), load(Path(asked.model)) if asked.model else None)
+    with embedder(asked.model) if asked.model else nullcontext() as embed:
+        lines, reached = report(Path(asked.folder), embed)
     print(lines)
     if not reached:
         raise SystemExit(f"the words miss the goal of R@5 {GOAL}")

@@ -50,10 +50,9 @@ class Reason(StrEnum):
     VERSION_MISMATCH = "VERSION_MISMATCH"
     DOCUMENT_UNREADABLE = "DOCUMENT_UNREADABLE"
     STORE_FAILED = "STORE_FAILED"
+    TOOL_UNKNOWN = "TOOL_UNKNOWN"
     # documents and actors
     VERSION_NOT_FOUND = "VERSION_NOT_FOUND"
-    DOCUMENT_NOT_FOUND = "DOCUMENT_NOT_FOUND"
-    ACTOR_NOT_FOUND = "ACTOR_NOT_FOUND"
     DOCUMENT_TOO_LARGE = "DOCUMENT_TOO_LARGE"
     IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
     # storage
@@ -62,12 +61,28 @@ class Reason(StrEnum):
     STORAGE_READ_ONLY = "STORAGE_READ_ONLY"
     STORAGE_UNSAFE = "STORAGE_UNSAFE"
     FORMAT_TOO_NEW = "FORMAT_TOO_NEW"
+    # embedding
+    NO_MODEL = "NO_MODEL"
+    MODEL_LOADING = "MODEL_LOADING"
+    MODEL_NOT_FOUND = "MODEL_NOT_FOUND"
+    MODEL_EXISTS = "MODEL_EXISTS"
+    MODEL_UNLOADED = "MODEL_UNLOADED"
+    MISSING_MODEL_FILE = "MISSING_MODEL_FILE"
+    MODEL_INTEGRITY = "MODEL_INTEGRITY"
+    UNSUPPORTED_MODEL = "UNSUPPORTED_MODEL"
+    MODEL_LOAD_TIMEOUT = "MODEL_LOAD_TIMEOUT"
+    EMBEDDING_CONFIGURATION = "EMBEDDING_CONFIGURATION"
+    EMBEDDING_CANCELLED = "EMBEDDING_CANCELLED"
+    QUEUE_FULL = "QUEUE_FULL"
+    QUEUE_TIMEOUT = "QUEUE_TIMEOUT"
+    INFERENCE_TIMEOUT = "INFERENCE_TIMEOUT"
+    TOKENIZATION_FAILED = "TOKENIZATION_FAILED"
+    INFERENCE_FAILED = "INFERENCE_FAILED"
+    INVALID_OUTPUT = "INVALID_OUTPUT"
     # the daemon
     TOKEN_INVALID = "TOKEN_INVALID"
     TOO_MANY_CALLS = "TOO_MANY_CALLS"
-    SHUTTING_DOWN = "SHUTTING_DOWN"
     NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
-    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
     INTERNAL = "INTERNAL"
 
 
@@ -75,7 +90,8 @@ class LorekeeperError(Exception):
     """The base of all errors that a client is told.
 
     ``metadata`` holds what a program needs to react (a limit's name and value, the current version), as strings.
-    ``field`` is the path of the field at fault, in the request's own names (``edits[2].write.content``).
+    ``field`` is the path of the field at fault, in the request's own names (``edits[2].write.content``). ``detail`` is
+    a message of the contract that tells more, as data.
 
         try:
             store.edit(...)
@@ -91,12 +107,14 @@ class LorekeeperError(Exception):
         *,
         reason: Reason,
         field: str = "",
+        detail: Any = None,
         **metadata: Any,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.reason = reason
         self.field = field
+        self.detail = detail
         self.metadata = {name: str(value) for name, value in metadata.items()}
 
 

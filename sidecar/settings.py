@@ -30,7 +30,9 @@ class MemorySettings:
     max_document_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest document")
     max_versions: int = limit(30, 1, 1_000, "versions", "versions kept of a document")
     max_edits: int = limit(256, 1, 4_096, "edits", "edits in one EditDocument call")
-    max_cached_documents: int = limit(1_024, 1, 100_000, "documents", "documents kept in memory for reading")
+    max_cached_chars: int = limit(
+        4_000_000, 0, 1_000_000_000, "code points", "documents and versions kept in memory for reading"
+    )
     kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
 
 
@@ -50,3 +52,77 @@ class StorageSettings:
         "persistent",
         "session",
     )
+    disk_threads: int = limit(8, 1, 64, "threads", "threads that read and write the data folder")
+    max_waiting_calls: int = limit(4_096, 1, 100_000, "calls", "calls that may wait for the disk")
+
+
+@dataclass(frozen=True)
+class DaemonSettings:
+    """The process: calls, messages, how it ends, what it writes about itself."""
+
+    max_message_bytes: int = limit(
+        33_554_432, 1_048_576, 1_073_741_824, "bytes", "the largest message received; answers stay under 4 MiB"
+    )
+    max_concurrent_calls: int = limit(1_024, 8, 100_000, "calls", "calls and streams open at once")
+    max_page_size: int = limit(1_000, 1, 10_000, "items", "the largest page of a list")
+    default_page_size: int = limit(100, 1, 10_000, "items", "the page of a list when the request names none")
+    drain_seconds: float = limit(5.0, 0.0, 300.0, "seconds", "time for running calls to finish at a stop")
+    parent_poll_seconds: float = limit(0.5, 0.05, 60.0, "seconds", "how often the parent process is looked at")
+    attach_seconds: float = limit(10.0, 0.1, 300.0, "seconds", "how long a second start waits for the first")
+    kept_diagnostics: int = limit(1_000, 1, 100_000, "diagnostics", "diagnostics kept for a late watcher")
+    max_watchers: int = limit(16, 1, 1_000, "streams", "WatchDiagnostics streams at once")
+    log_level: str = option("info", "what is logged", "debug", "info", "warning", "error")
+    log_bytes: int = limit(1_048_576, 10_240, 1_073_741_824, "bytes", "size at which the log file is rotated")
+    log_files: int = limit(3, 0, 100, "files", "rotated log files kept; 0 writes no log file")
+
+
+@dataclass(frozen=True)
+class EmbeddingSettings:
+    """Which model turns text into vectors, and how much of the machine it may take."""
+
+    model: str = option(
+        "auto",
+        "auto: a folder in the data folder's models, else the built-in model; none; the name of a model; "
+        "the absolute path of a model folder; or openai: the server named by openai_url",
+    )
+    openai_url: str = option("", "address of an OpenAI-compatible server, with or without /v1/embeddings")
+    openai_model: str = option("", "the model's name on that server")
+    openai_version: str = option("1", "part of the identity: change it when the server's model changes")
+    openai_key_env: str = option("", "the environment variable that holds the server's key")
+    openai_query_prefix: str = option("", "put before each query sent to the server")
+    openai_document_prefix: str = option("", "put before each document sent to the server")
+    openai_allow_remote: bool = option(False, "let texts leave this machine")
+    openai_allow_plain_remote: bool = option(False, "let texts leave this machine without TLS")
+    openai_dimensions: int = limit(0, 0, 65_536, "dimensions", "length of its vectors; 0: ask the server once")
+    openai_timeout_seconds: float = limit(120, 0.1, 1_800, "seconds", "the longest wait for one request")
+    max_request_bytes: int = limit(8_000_000, 1_024, 64_000_000, "bytes", "the largest request to a server")
+    max_response_bytes: int = limit(64_000_000, 1_024, 512_000_000, "bytes", "the largest answer of a server")
+    max_text_chars: int = limit(
+        100_000, 1, 1_000_000, "code points", "what is read of one text; the rest is cut and told"
+    )
+    max_texts: int = limit(256, 1, 4_096, "texts", "texts in one call")
+    max_tokens: int = limit(512, 3, 8_192, "tokens", "tokens read of one text, where the model allows more")
+    max_batch_size: int = limit(16, 1, 256, "texts", "texts in one run of the model")
+    max_batch_tokens: int = limit(32_768, 16, 1_048_576, "tokens", "tokens in one run of the model")
+    aimed_batch_tokens: int = limit(
+        256, 1, 1_048_576, "tokens", "tokens that a run aims at: larger runs leave the processor's cache"
+    )
+    max_tensor_bytes: int = limit(268_435_456, 4_194_304, 2_147_483_648, "bytes", "tensors of one run")
+    max_model_bytes: int = limit(1_073_741_824, 1_048_576, 4_294_967_296, "bytes", "a model's weights")
+    max_concurrent: int = limit(1, 1, 32, "runs", "model runs at once")
+    max_queued: int = limit(16, 0, 4_096, "calls", "calls that may wait for a run")
+    queue_seconds: float = limit(5, 0.001, 300, "seconds", "the longest wait in the queue")
+    inference_seconds: float = limit(30, 0.01, 1_800, "seconds", "the longest time of one call's own work")
+    load_seconds: float = limit(120, 1, 1_800, "seconds", "the longest time to load a model")
+    intra_op_threads: int = limit(1, 0, 256, "threads", "threads of one run; 0: what ONNX Runtime chooses")
+    max_cached_queries: int = limit(1_024, 0, 100_000, "queries", "query vectors kept in memory")
+
+
+@dataclass(frozen=True)
+class Config:
+    """All sections; what is not set is at its default."""
+
+    daemon: DaemonSettings = field(default_factory=DaemonSettings)
+    storage: StorageSettings = field(default_factory=StorageSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)

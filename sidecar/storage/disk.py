@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -32,6 +31,8 @@ class Disk(Protocol):
     root: Path
 
     def exists(self, path: Path) -> bool: ...
+
+    def is_folder(self, path: Path) -> bool: ...
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         """The bytes of a file, or a part of it. Raises FileNotFoundError."""
@@ -76,14 +77,24 @@ class Disk(Protocol):
 
 
 class FileDisk:
-    """The data folder. ``durable=False`` leaves out fsync (durability = "relaxed")."""
+    """The data folder. ``durable=False`` leaves out fsync (durability = "relaxed").
 
-    def __init__(self, root: Path, *, durable: bool = True) -> None:
+    ``writable`` hears False when the system begins to refuse writes, and True at the first that works again.
+    """
+
+    def __init__(
+        self, root: Path, *, durable: bool = True, writable: Callable[[bool], None] = lambda _writable: None
+    ) -> None:
         self.root = Path(os.path.realpath(root))
         self._durable = durable
+        self._writable = writable
+        self._refused = False
 
     def exists(self, path: Path) -> bool:
         return os.path.lexists(path)
+
+    def is_folder(self, path: Path) -> bool:
+        return path.is_dir() and not path.is_symlink()
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         self._refuse_links(path)
@@ -102,7 +113,7 @@ class FileDisk:
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)
         temporary = path.with_name(path.name + ".tmp")
-        with self._told(path):
+        with self._told(path), self._watched():
             try:
                 self._write_new(temporary, data)
                 os.replace(temporary, path)
@@ -122,7 +133,7 @@ class FileDisk:
 
     def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
         self._refuse_links(path)
-        with self._told(path):
+        with self._told(path), self._watched():
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_FOLLOW | _BINARY
             descriptor = os.open(path, flags, 0o600)
             try:
@@ -171,7 +182,7 @@ class FileDisk:
                 self._sync_folder(folder)
 
     def make_folder(self, path: Path) -> None:
-        if path.is_dir() and not path.is_symlink():
+        if self.is_folder(path):
             self._refuse_links(path)
             return
         if path != self.root:
@@ -193,10 +204,12 @@ class FileDisk:
                 return []
 
     def remove(self, path: Path) -> None:
+        import shutil
+
         self._refuse_links(path.parent)
         with self._told(path):
             try:
-                if path.is_dir() and not path.is_symlink():
+                if self.is_folder(path):
                     shutil.rmtree(path)
                 else:
                     path.unlink()
@@ -231,6 +244,20 @@ class FileDisk:
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Notice when writing stops to work and when it works again."""
+        try:
+            yield
+        except OSError as error:
+            if not self._refused and error.errno in _FULL | _READ_ONLY:
+                self._refused = True
+                self._writable(False)
+            raise
+        if self._refused:
+            self._refused = False
+            self._writable(True)
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:
@@ -290,6 +317,9 @@ class SessionDisk:
 
     def exists(self, path: Path) -> bool:
         return path in self._files or path in self._folders
+
+    def is_folder(self, path: Path) -> bool:
+        return path in self._folders
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         data = self._files.get(path)
