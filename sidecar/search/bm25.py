@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sidecar.search.terms import BEGINNING_MARK, Word
+from sidecar.search.terms import Word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +25,8 @@ K1 = 1.2
 #: How much a long record is held against it: its own words, and its words together with its neighbours'.
 B = 0.75
 B_CONTEXT = 0.4
-#: What finding the beginning of a word is worth, against finding the word.
-BEGINNING_WORTH = 0.7
+#: What finding a stand-in for a word (its beginning, its form without accents) is worth, against finding the word.
+STAND_IN_WORTH = 0.7
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Posting:
 def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats, *, b: float = B) -> Floats:
     """The score of each row, 0 where no word of the query is found.
 
-    ``lengths`` holds the length of each row in words. A word counts once, by the best of its terms. With N rows of
+    ``lengths`` holds the length of each row in words. A word counts once, by the best of its terms: the first is
+    the word itself, the others stand in for it. With N rows of
     average length L, a term that stands f times in a row of length l, and in df rows, is worth
     ``ln(1 + (N - df + 0.5) / (df + 0.5)) * f * (K1 + 1) / (f + K1 * (1 - b + b * l / L))``.
     """
@@ -52,32 +53,22 @@ def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats
     sizes = np.maximum(lengths, 1.0)
     damping = K1 * (1 - b + b * sizes / sizes.mean())
     for word in words:
-        found = [(term, postings[term]) for term in word if term in postings and len(postings[term].rows)]
-        if len(found) == 1:
-            scores[found[0][1].rows] += _term_scores(*found[0], damping)
-        elif found:
-            best = np.zeros(len(lengths))
-            for term, posting in found:
-                best[posting.rows] = np.maximum(best[posting.rows], _term_scores(term, posting, damping))
+        found = [term for term in word if term in postings and len(postings[term].rows)]
+        best = np.zeros(len(lengths))
+        for term in found:
+            worth = _rarity(len(lengths), len(postings[term].rows)) * (1.0 if term == word[0] else STAND_IN_WORTH)
+            rows, counts = postings[term].rows, postings[term].counts
+            best[rows] = np.maximum(best[rows], worth * counts * (K1 + 1) / (counts + damping[rows]))
+        if found:
             scores += best
     return scores
 
 
 def whole_score(words: Sequence[Word], postings: Mapping[str, Posting], total: int) -> float:
     """About what a row would score that holds every word of the query once: the rarities of all words, summed up."""
-    held = ((len(postings[term].rows) for term in _full_terms(word) if term in postings) for word in words)
-    return sum(_rarity(total, max(rows, default=0)) for rows in held)
-
-
-def _full_terms(word: Word) -> list[str]:
-    return [term for term in word if not term.endswith(BEGINNING_MARK)]
+    held = (len(postings[word[0]].rows) if word[0] in postings else 0 for word in words)
+    return sum(_rarity(total, holding) for holding in held)
 
 
 def _rarity(total: int, holding: int) -> float:
     return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
-
-
-def _term_scores(term: str, posting: Posting, damping: Floats) -> Floats:
-    rarity = _rarity(len(damping), len(posting.rows))
-    worth = BEGINNING_WORTH if term.endswith(BEGINNING_MARK) else 1.0
-    return worth * rarity * posting.counts * (K1 + 1) / (posting.counts + damping[posting.rows])

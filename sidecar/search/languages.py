@@ -19,38 +19,34 @@ _USUAL = {
     "latin": "english",
     "cyrillic": "russian",
     "greek": "greek",
+    "hebrew": "hebrew",
     "arabic": "arabic",
     "armenian": "armenian",
     "devanagari": "hindi",
     "tamil": "tamil",
 }
+#: The script of each language that is not written in Latin; ``other`` for scripts without stemmed words.
 _SCRIPT = {
     "arabic": "arabic",
     "armenian": "armenian",
+    "bulgarian": "cyrillic",
+    "burmese": "other",
+    "chinese": "other",
     "greek": "greek",
+    "hebrew": "hebrew",
     "hindi": "devanagari",
+    "japanese": "other",
+    "khmer": "other",
+    "korean": "other",
+    "lao": "other",
     "nepali": "devanagari",
     "persian": "arabic",
     "russian": "cyrillic",
     "tamil": "tamil",
-    "yiddish": "hebrew",
-}
-#: Languages that we take and leave unstemmed, with the script whose usual stemmer does not fit them ("" for none).
-_UNSTEMMED = {
-    "azerbaijani": "latin",
-    "bulgarian": "cyrillic",
-    "burmese": "",
-    "chinese": "",
-    "hebrew": "",
-    "japanese": "",
-    "khmer": "",
-    "korean": "",
-    "lao": "",
-    "slovak": "latin",
-    "thai": "",
+    "thai": "other",
     "ukrainian": "cyrillic",
     "urdu": "arabic",
-    "vietnamese": "latin",
+    "yiddish": "hebrew",
 }
 _CODES = {
     "ar": "arabic", "az": "azerbaijani", "bg": "bulgarian", "ca": "catalan", "cs": "czech", "da": "danish",
@@ -63,6 +59,10 @@ _CODES = {
     "tr": "turkish", "uk": "ukrainian", "ur": "urdu", "vi": "vietnamese", "yi": "yiddish", "zh": "chinese",
 }  # fmt: skip
 
+#: One-letter particles (and, in, for, the) that are written onto the next word, by language.
+_PARTICLES = {"arabic": "وفبلك", "hebrew": "הובלכמש"}
+_LETTERS_AFTER_PARTICLE = 3
+
 Stem = Callable[[str], str]
 
 
@@ -74,6 +74,7 @@ class Languages:
     version: str
     stems: Mapping[str, Stem]
     stop_words: Mapping[str, frozenset[str]]
+    particles: Mapping[str, str]
 
     @classmethod
     def of(cls, language: str) -> Languages:
@@ -84,6 +85,7 @@ class Languages:
             name=name,
             version=f"{name}/snowball-{_library_version()}",
             stems=MappingProxyType({script: _stemmer(own) for script, own in by_script.items()}),
+            particles=MappingProxyType({script: _PARTICLES.get(own, "") for script, own in by_script.items()}),
             stop_words=MappingProxyType(
                 {script: STOP_WORDS.get(own, frozenset()) for script, own in by_script.items()}
             ),
@@ -97,6 +99,10 @@ class Languages:
     def is_stop_word(self, script: str, word: str) -> bool:
         """Whether the word only holds sentences of its language together."""
         return word in self.stop_words.get(script, ())
+
+    def has_particle(self, script: str, word: str) -> bool:
+        """Whether the word may begin with a particle, and enough is left without it."""
+        return len(word) > _LETTERS_AFTER_PARTICLE and word[0] in self.particles.get(script, "")
 
 
 def canonical_name(language: str) -> str:
@@ -118,18 +124,16 @@ def known_languages() -> frozenset[str]:
 
 
 def languages_by_script(name: str) -> dict[str, str]:
-    """The stemmed language of each script in a save of the given language."""
-    chosen = dict(_USUAL)
-    if name in _UNSTEMMED:
-        chosen.pop(_UNSTEMMED[name], None)
-    else:
-        chosen[_SCRIPT.get(name, "latin")] = name
-    return chosen
+    """The language of each script in a save of the given language."""
+    return _USUAL | {_SCRIPT.get(name, "latin"): name}
 
 
 def _stemmer(language: str) -> Stem:
+    """The stemmer of a language; one that changes nothing where there is none."""
     import snowballstemmer
 
+    if language not in snowballstemmer.algorithms():
+        return str
     stem: Stem = snowballstemmer.stemmer(language).stemWord
     if language != "english":
         return stem

@@ -7,14 +7,15 @@ It must find a word in the form in which a player types it: other case, other wi
 ending. It must never guess a language from a text, read a file, or treat two texts differently: the same text and
 language always yield the same terms.
 
-A *word* is the tuple of its terms, each of which may stand for it; a *term* is what the index holds.
+A *word* is the tuple of its terms: first itself, then what may stand in for it at a lower worth. A *term* is what the
+index holds.
 
 * Text is folded first: NFKC, case, invisible signs.
 * Words are runs of letters, digits, ``_`` and combining marks, stemmed by their script: each script has a language,
   and the save's language takes the place of its own script's one. ``iron_sword`` also yields its parts as words.
 * Latin words keep their accents (they tell words apart) and can be found without them as well.
-* The first five letters of a longer word, marked with ``…``, stand in for it at a lower worth: endings, compounds and
-  languages without a stemmer then still meet.
+* The first five letters of a longer word, marked with ``…``, stand in for it: endings, compounds and languages without
+  a stemmer then still meet. So does an Arabic or Hebrew word without the particle that is written onto it.
 * Han, kana and Hangul yield each code point and each pair; Thai, Lao, Khmer and Burmese yield pairs and triples of
   letters, since nothing marks where their words end.
 * An emoji is a word, whatever its skin tone and variant.
@@ -43,6 +44,7 @@ TERMS_VERSION = "1"
 
 MAX_CHARS = 100_000
 MAX_WORDS = 4_096
+LONGEST_WORD = 128
 CACHED_WORDS = 65_536
 BEGINNING_LETTERS = 5
 #: Ends a term that is only the beginning of a word; folding never leaves this sign in a text.
@@ -77,7 +79,8 @@ class Analysis:
 class Analyzer:
     """Turns texts into words for one language (a name such as ``german`` or a code such as ``de``).
 
-    Safe to share between threads. Words are remembered (65,536 at most), because stemming is slow and words repeat.
+    Safe to share between threads. Words are remembered (65,536 at most), because stemming is slow and words repeat. Of a word
+    longer than 128 code points only those are looked at.
     Raises ``InvalidInput`` for a language that it does not know.
     """
 
@@ -119,11 +122,11 @@ class Analyzer:
     def _words(self, folded: str) -> Iterator[Word]:
         if folded.isascii():
             for word in _ASCII_WORD.findall(folded):
-                yield from self._remembered(word)
+                yield from self._remembered(word[:LONGEST_WORD])
             return
         for ideographs, unspaced, word, sign in _pattern().findall(folded):
             if word:
-                yield from self._remembered(word)
+                yield from self._remembered(word[:LONGEST_WORD])
             elif ideographs:
                 yield from ((term,) for term in ideograph_terms(ideographs))
             elif unspaced:
@@ -143,12 +146,21 @@ class Analyzer:
         script = script_of(run)
         if self._languages.is_stop_word(script, run):
             return ()
+        forms = self._latin_forms(run) if script == "latin" else [plain(self._stem(script, run))]
+        start = beginning(forms[-1])
+        if self._languages.has_particle(script, run):
+            forms.append(plain(self._stem(script, run[1:])))
+        return (tuple(dict.fromkeys((*forms, *start))),)
+
+    def _latin_forms(self, run: str) -> list[str]:
+        """The stem and, where accents are written, the stem of the word without them."""
         bare = plain(run)
+        stem = self._stem("latin", run)
+        return [stem] if bare == run else [stem, self._stem("latin", bare)]
+
+    def _stem(self, script: str, run: str) -> str:
         with self._lock:
-            stem = self._languages.stem(script, run)
-            bare_stem = self._languages.stem(script, bare) if bare != run else stem
-        forms = (stem, bare_stem) if script == "latin" else (plain(stem),)
-        return (tuple(dict.fromkeys(forms + beginning(forms[-1]))),)
+            return self._languages.stem(script, run)
 
 
 def beginning(stem: str) -> Word:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.search.bm25 import BEGINNING_WORTH, K1, B, Posting, bm25, whole_score
+from sidecar.search.bm25 import K1, STAND_IN_WORTH, B, Posting, bm25, whole_score
 
 TERMS = ["wolf", "gate", "gates", "gates…"]
 WORDS = [("wolf",), ("gate", "gates", "gates…")]
@@ -28,15 +28,15 @@ def reference(rows, words, b):
     lengths = [max(1, len(row)) for row in rows]
     average = sum(lengths) / len(lengths)
 
-    def worth(term, row):
+    def worth(word, term, row):
         holding = sum(term in other for other in rows)
         frequency = rows[row].count(term)
         rarity = math.log(1 + (len(rows) - holding + 0.5) / (holding + 0.5))
         saturated = frequency * (K1 + 1) / (frequency + K1 * (1 - b + b * lengths[row] / average))
-        return (BEGINNING_WORTH if term.endswith("…") else 1.0) * rarity * saturated
+        return (1.0 if term == word[0] else STAND_IN_WORTH) * rarity * saturated
 
     return [
-        sum(max((worth(term, row) for term in word if term in rows[row]), default=0.0) for word in words)
+        sum(max((worth(word, term, row) for term in word if term in rows[row]), default=0.0) for word in words)
         for row in range(len(rows))
     ]
 
