@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-#: Normalised scores are raised to these powers: one good answer outweighs several middling ones.
+#: Shares of the best score are raised to this power, deviations of similarity to 1.5: one good answer outweighs several
+#: middling ones.
 EMPHASIS_OF_WORDS = 1.25
-EMPHASIS_OF_MEANING = 1.5
 #: The normalised score of the row that the words answer best; a similarity reaches it 6 deviations above the mean.
 BEST_WORDS = 15.0
 #: Where even the best row holds less than this share of the query's words (by rarity), it does not count as best.
@@ -118,9 +118,13 @@ def words_channel(scores: Floats, whole: float, weight: float) -> Channel:
 
     ``whole`` is what a row would score that answers the whole query (``bm25.whole_score``).
     """
+    import numpy as np
+
     best = max(float(scores.max(initial=0.0)), FULL_ANSWER * whole)
-    share = scores / best if best > 0 else scores
-    return Channel(scores, scores > 0, BEST_WORDS * share**EMPHASIS_OF_WORDS, weight)
+    found = scores > 0
+    normalised = np.zeros(len(scores))
+    normalised[found] = BEST_WORDS * (scores[found] / best) ** EMPHASIS_OF_WORDS
+    return Channel(scores, found, normalised, weight)
 
 
 def meaning_channel(similarities: Floats, weight: float, *, floor: float | None = None) -> Channel:
@@ -145,5 +149,5 @@ def normalised_meaning(similarities: Floats) -> Floats:
     if not len(known):
         return np.zeros(len(similarities))
     distance = np.nan_to_num((similarities - known.mean()) / max(float(known.std()), LEAST_SPREAD))
-    emphasised: Floats = np.sign(distance) * np.abs(distance) ** EMPHASIS_OF_MEANING
+    emphasised: Floats = distance * np.sqrt(np.abs(distance))
     return emphasised

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sidecar.search.channels import Channel
+from sidecar.search.channels import BEST_WORDS, Channel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The constant of reciprocal rank.
 RRF_K = 60.0
+#: A difference of fused scores that no reranking should overlook: half of the best answer that words can give.
+CLEAR_DIFFERENCE = BEST_WORDS / 2
 #: Fused scores are compared at this many decimals, so that the order does not hang on how a sum was rounded.
 DECIMALS = 9
 
@@ -62,6 +64,11 @@ def reciprocal_rank(channels: Iterable[Channel], ties: Ints, *, k: float = RRF_K
         shares[order] = channel.weight / (k + np.arange(1, len(order) + 1))
         terms.append((shares, channel))
     return _sum_found(terms)
+
+
+def clear_difference_of_ranks(k: float = RRF_K) -> float:
+    """The same for reciprocal rank: a fifth of a first place."""
+    return 1 / (5 * (k + 1))
 
 
 def _sum_found(terms: Sequence[tuple[Floats, Channel]]) -> Floats:

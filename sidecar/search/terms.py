@@ -79,8 +79,8 @@ class Analysis:
 class Analyzer:
     """Turns texts into words for one language (a name such as ``german`` or a code such as ``de``).
 
-    Safe to share between threads. Words are remembered (65,536 at most), because stemming is slow and words repeat. Of a word
-    longer than 128 code points only those are looked at.
+    Safe to share between threads. Words are remembered (65,536 at most), because stemming is slow and words repeat.
+    Of a word longer than 128 code points only those are looked at.
     Raises ``InvalidInput`` for a language that it does not know.
     """
 
