@@ -1,0 +1,62 @@
+"""The whole ranking, from words and similarities to fused scores, equals its description in plain Python."""
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search_reference import Row, fused
+
+from sidecar.search.bm25 import Posting
+from sidecar.search.channels import Lexicon, Weights, meaning_channels, words_channels
+from sidecar.search.context import ALONE, neighbours
+from sidecar.search.fusion import weighted_sum
+
+WORDS = [("wolf",), ("gate", "gat…"), ("häuser", "hauser", "hause…"), ("bread",)]
+WEIGHT = st.sampled_from([0.0, 0.2, 1.0, 3.0])
+ROWS = st.lists(
+    st.builds(
+        Row,
+        words=st.lists(st.sampled_from([*WORDS, ("hauser", "hause…"), ("gates", "gat…"), ("else",)]), max_size=6),
+        similarity=st.none() | st.integers(-100, 100).map(lambda hundredths: hundredths / 100),
+        conversation=st.none() | st.integers(0, 1),
+        ordinal=st.integers(0, 9),
+    ),
+    min_size=1,
+    max_size=9,
+    unique_by=lambda row: object() if row.conversation is None else (row.conversation, row.ordinal),
+)
+
+
+def lexicon_of(rows):
+    held = defaultdict(list)
+    for index, row in enumerate(rows):
+        for term, count in Counter(term for word in row.words for term in word).items():
+            held[term].append((index, float(count)))
+    postings = {
+        term: Posting(np.array([row for row, _ in at]), np.array([count for _, count in at]))
+        for term, at in held.items()
+    }
+    return Lexicon(postings, np.array([float(len(row.words)) for row in rows]))
+
+
+@settings(max_examples=150)
+@given(
+    ROWS,
+    st.lists(st.sampled_from(WORDS), unique=True),
+    st.builds(Weights, WEIGHT, WEIGHT, WEIGHT, WEIGHT),
+    st.none() | st.integers(-100, 100).map(lambda hundredths: hundredths / 100),
+)
+def test_fused_scores_equal_the_description(rows, words, weights, floor):
+    around = neighbours(
+        np.array([ALONE if row.conversation is None else row.conversation for row in rows], np.int64),
+        np.array([row.ordinal for row in rows], np.int64),
+    )
+    similar = np.array([math.nan if row.similarity is None else row.similarity for row in rows])
+    channels = words_channels(words, lexicon_of(rows), around, weights)
+    channels |= meaning_channels(similar, around, weights, floor=floor)
+    expected = fused(words, rows, weights, floor)
+    found = list(weighted_sum(channels.values())) or [-math.inf] * len(rows)
+    assert found == pytest.approx([-math.inf if score is None else score for score in expected], abs=1e-5)
