@@ -89,6 +89,7 @@ def rankers(rows: Rows, text: str, vector: np.ndarray) -> dict[str, np.ndarray]:
         "vectors in context": channels["context_meaning"].scores,
         "reciprocal rank of words and vectors": reciprocal_rank(equal.values(), rows.ties),
         "weighted sum without context": weighted_sum(alone.values()),
+        "default, no model": weighted_sum(rows.channels(text, None, TALK_WEIGHTS).values()),
         "default": weighted_sum(rows.channels(text, vector, TALK_WEIGHTS).values()),
     }
 
