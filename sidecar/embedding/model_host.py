@@ -213,7 +213,7 @@ class ModelHost:
 def no_model(why: str = "") -> NotReady:
     detail = f" ({why})" if why else ""
     return NotReady(
-        f"no embedding model is loaded{detail}; LoadModel loads one, ListModels says which there are",
+        f"no embedding model is loaded{detail}; ListModels says which there are, LoadModel loads one by name",
         reason=Reason.NO_MODEL,
     )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from sidecar.embedding.catalogue import RESERVED
 from sidecar.embedding.declared import TOML
 from sidecar.embedding.layouts import RECORD, SMALL_FILE
-from sidecar.embedding.loading import verified
+from sidecar.embedding.loading import Loading, verified
 from sidecar.embedding.manifest import ModelManifest
 from sidecar.embedding.model_files import CHUNK, ExpectedFile, ModelFile, ModelFolder
 from sidecar.errors import AlreadyExists, InvalidInput, LimitReached, NotFound, Reason
@@ -31,9 +31,9 @@ class ModelStore:
         self._settings = settings
 
     def add(self, source: Path, name: str) -> ModelManifest:
-        """Copy a model's folder under ``name``; only its own files, hashed before and while they are copied.
+        """Load a model's folder once and copy it under ``name``: only its own files, hashed before and after.
 
-        Raises what :func:`verified` raises, MODEL_EXISTS, FIELD_INVALID for the name, STORAGE_FULL.
+        Raises what loading raises, MODEL_EXISTS, FIELD_INVALID for the name, STORAGE_FULL.
         """
         check_name(name)
         if (self._root / name).exists():
@@ -43,7 +43,7 @@ class ModelStore:
                 field="name",
             )
         folder = ModelFolder((source.resolve(),))
-        manifest = verified(folder, self._settings)
+        manifest = Loading(folder, self._settings, report=lambda _step: None).model().manifest
         unfinished = self._root / f".adding-{secrets.token_hex(8)}"
         try:
             self._copy(folder, manifest, unfinished)

@@ -105,11 +105,12 @@ class VectorStore:
         shrinks with what it holds.
         """
         removed = 0
-        last = b""
-        while batch := self._hashes_after(identity, last):
-            last = batch[-1]
-            unused = set(batch).difference(in_use(batch))
-            removed += self._with(lambda db, unused=unused: _remove(db, identity, unused))  # type: ignore[misc]
+        last = 0
+        while batch := self._after(identity, last):
+            last = batch[-1][0]
+            wanted = set(in_use([key for _, key in batch]))
+            unused = [row for row, key in batch if key not in wanted]
+            removed += self._with(lambda db, unused=unused: _remove(db, unused))  # type: ignore[misc]
         self._shrink()
         return removed
 
@@ -138,12 +139,13 @@ class VectorStore:
         )
         return self._with(lambda db: db.execute(sql, (str(identity), *hashes)).fetchall())
 
-    def _hashes_after(self, identity: EmbeddingIdentity, last: bytes) -> list[bytes]:
+    def _after(self, identity: EmbeddingIdentity, last: int) -> list[tuple[int, bytes]]:
+        """The next batch as it lies on disk, so that a removal touches few pages."""
         sql = (
-            "SELECT hash FROM vectors WHERE identity = (SELECT id FROM identities WHERE name = ?) "
-            "AND hash > ? ORDER BY hash LIMIT ?"
+            "SELECT rowid, hash FROM vectors NOT INDEXED WHERE rowid > ? "
+            "AND identity = (SELECT id FROM identities WHERE name = ?) ORDER BY rowid LIMIT ?"
         )
-        return self._with(lambda db: [row[0] for row in db.execute(sql, (str(identity), last, BATCH))])
+        return self._with(lambda db: db.execute(sql, (last, str(identity), BATCH)).fetchall())
 
     def _shrink(self) -> None:
         """Rewrite the file where it is a fifth larger than its rows: removed rows leave holes."""
@@ -228,10 +230,9 @@ def _put(db: sqlite3.Connection, identity: EmbeddingIdentity, rows: Sequence[tup
         )
 
 
-def _remove(db: sqlite3.Connection, identity: EmbeddingIdentity, hashes: Iterable[bytes]) -> int:
-    sql = "DELETE FROM vectors WHERE identity = (SELECT id FROM identities WHERE name = ?) AND hash = ?"
+def _remove(db: sqlite3.Connection, rows: Sequence[int]) -> int:
     with _transaction(db):
-        return db.executemany(sql, [(str(identity), key) for key in hashes]).rowcount
+        return max(0, db.executemany("DELETE FROM vectors WHERE rowid = ?", [(row,) for row in rows]).rowcount)
 
 
 def _remove_others(db: sqlite3.Connection, kept: Sequence[str]) -> int:
