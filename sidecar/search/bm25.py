@@ -41,8 +41,8 @@ def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats
     """The score of each row, 0 where no word of the query is found.
 
     ``lengths`` holds the length of each row in words. A word counts once, by the best of its terms: the first is
-    the word itself, the others stand in for it. With N rows of
-    average length L, a term that stands f times in a row of length l, and in df rows, is worth
+    the word itself, the others stand in for it. With N rows of average length L, a term that stands f times in a row
+    of length l, and in df rows, is worth
     ``ln(1 + (N - df + 0.5) / (df + 0.5)) * f * (K1 + 1) / (f + K1 * (1 - b + b * l / L))``.
     """
     import numpy as np

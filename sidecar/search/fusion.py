@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: The constant of reciprocal rank.
 RRF_K = 60.0
-#: A difference of fused scores that no reranking should overlook: half of the best answer that words can give.
-CLEAR_DIFFERENCE = BEST_WORDS / 2
 #: Fused scores are compared at this many decimals, so that the order does not hang on how a sum was rounded.
 DECIMALS = 9
 
@@ -66,9 +64,14 @@ def reciprocal_rank(channels: Iterable[Channel], ties: Ints, *, k: float = RRF_K
     return _sum_found(terms)
 
 
-def clear_difference_of_ranks(k: float = RRF_K) -> float:
-    """The same for reciprocal rank: a fifth of a first place."""
-    return 1 / (5 * (k + 1))
+def clear_difference_of_sums(channels: Iterable[Channel]) -> float:
+    """How far apart weighted sums are that no reranking should overlook: half of the best answer of one channel."""
+    return BEST_WORDS / 2 * max((channel.weight for channel in channels), default=1.0)
+
+
+def clear_difference_of_ranks(channels: Iterable[Channel], *, k: float = RRF_K) -> float:
+    """The same for reciprocal rank: a fifth of a first place in one channel."""
+    return max((channel.weight for channel in channels), default=1.0) / (5 * (k + 1))
 
 
 def _sum_found(terms: Sequence[tuple[Floats, Channel]]) -> Floats:

@@ -22,7 +22,14 @@ from sidecar.search.channels import (
     words_channels,
 )
 from sidecar.search.context import ALONE, neighbours
-from sidecar.search.fusion import Standing, ranked, reciprocal_rank, weighted_sum
+from sidecar.search.fusion import (
+    Standing,
+    clear_difference_of_ranks,
+    clear_difference_of_sums,
+    ranked,
+    reciprocal_rank,
+    weighted_sum,
+)
 
 SCORES = st.lists(st.floats(-1, 1, allow_nan=False) | st.just(math.nan), min_size=1, max_size=12)
 
@@ -137,3 +144,10 @@ def test_a_meaning_in_context_is_drawn_from_its_neighbours():
 def test_a_channel_without_weight_is_not_computed():
     assert set(words_channels([], Lexicon({}, np.array([1.0])), talk(ALONE), ALONE_WEIGHTS)) == {"words"}
     assert set(meaning_channels(np.array([0.1]), talk(ALONE), ALONE_WEIGHTS)) == {"meaning"}
+
+
+def test_a_clear_difference_grows_with_the_weights_and_not_with_the_number_of_hits():
+    light, heavy = [channel([1.0])], [channel([1.0], weight=4.0), channel([1.0])]
+    assert clear_difference_of_sums(heavy) == 4 * clear_difference_of_sums(light) == 2 * BEST_WORDS
+    assert clear_difference_of_ranks(heavy) == 4 * clear_difference_of_ranks(light)
+    assert clear_difference_of_ranks(light, k=0) == 0.2

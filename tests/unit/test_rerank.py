@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.search.channels import meaning_channel
+from sidecar.search.fusion import clear_difference_of_sums, weighted_sum
 from sidecar.search.rerank import MAX_SHIFT, Candidate, Now, RerankOptions, likeness, places, recency, rerank
 
 PLAIN = Candidate(place=0, importance=0.5, timeline="main", tick=0, scope="personal", kind="fact", tags=frozenset())
@@ -79,6 +82,15 @@ def test_without_a_half_life_there_is_no_recency():
 def test_clear_differences_are_whole_places_and_equal_scores_nearly_share_one():
     assert places([9.0, 6.0, 3.0, 3.0], 3.0) == [0.0, 1.0, 2.0, 2.05]
     assert places([], 3.0) == []
+
+
+def test_the_more_important_of_two_nearly_equal_memories_comes_first():
+    """From scores to order: a similarity that is better by a hundredth, against importance 1.0 instead of 0.0."""
+    similar = meaning_channel(np.array([0.71, 0.70, 0.2, 0.1, 0.1]), 0.5)
+    scores = sorted(weighted_sum([similar]), reverse=True)
+    placed = places(scores, clear_difference_of_sums([similar]))
+    candidates = [replace(PLAIN, place=place, importance=float(row == 1)) for row, place in enumerate(placed)]
+    assert order(candidates)[:2] == [1, 0]
 
 
 def test_past_the_greedy_limit_hits_keep_their_order():
