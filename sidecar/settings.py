@@ -97,7 +97,7 @@ class EmbeddingSettings:
     openai_allow_remote: bool = option(False, "let texts leave this machine")
     openai_allow_plain_remote: bool = option(False, "let texts leave this machine without TLS")
     openai_dimensions: int = limit(0, 0, 65_536, "dimensions", "length of its vectors; 0: ask the server once")
-    openai_timeout_seconds: float = limit(120, 0.1, 1_800, "seconds", "the longest wait for one request")
+    openai_timeout_seconds: float = limit(120.0, 0.1, 1_800, "seconds", "the longest wait for one request")
     max_request_bytes: int = limit(8_000_000, 1_024, 64_000_000, "bytes", "the largest request to a server")
     max_response_bytes: int = limit(64_000_000, 1_024, 512_000_000, "bytes", "the largest answer of a server")
     max_text_chars: int = limit(
@@ -114,9 +114,9 @@ class EmbeddingSettings:
     max_model_bytes: int = limit(1_073_741_824, 1_048_576, 4_294_967_296, "bytes", "a model's weights")
     max_concurrent: int = limit(1, 1, 32, "runs", "model runs at once")
     max_queued: int = limit(16, 0, 4_096, "calls", "calls that may wait for a run")
-    queue_seconds: float = limit(5, 0.001, 300, "seconds", "the longest wait in the queue")
-    inference_seconds: float = limit(30, 0.01, 1_800, "seconds", "the longest time of one call's own work")
-    load_seconds: float = limit(120, 1, 1_800, "seconds", "the longest time to load a model")
+    queue_seconds: float = limit(5.0, 0.001, 300, "seconds", "the longest wait in the queue")
+    inference_seconds: float = limit(30.0, 0.01, 1_800, "seconds", "the longest time of one call's own work")
+    load_seconds: float = limit(120.0, 1, 1_800, "seconds", "the longest time to load a model")
     intra_op_threads: int = limit(1, 0, 256, "threads", "threads of one run; 0: what ONNX Runtime chooses")
     max_cached_queries: int = limit(1_024, 0, 100_000, "queries", "query vectors kept in memory")
 

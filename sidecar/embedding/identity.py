@@ -84,10 +84,15 @@ def invalid_output(what: str) -> LorekeeperError:
     return LorekeeperError(f"the embedding model returned {what}; load another model", reason=Reason.INVALID_OUTPUT)
 
 
+def has_controls(text: str) -> bool:
+    """Whether there are control characters or half surrogate pairs in it."""
+    return any(unicodedata.category(char) in ("Cc", "Cs") for char in text)
+
+
 def _check_name(name: str, value: str, longest: int) -> None:
     if not value.strip() or len(value) > longest:
         raise _invalid(name, f"must be 1 to {longest} characters and not blank")
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
+    if has_controls(value):
         raise _invalid(name, "must not contain control characters")
 
 

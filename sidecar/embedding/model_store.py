@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sidecar.embedding.catalogue import RESERVED
 from sidecar.embedding.declared import TOML
+from sidecar.embedding.identity import has_controls
 from sidecar.embedding.layouts import RECORD, SMALL_FILE
 from sidecar.embedding.loading import Loading, verified
 from sidecar.embedding.manifest import ModelManifest
@@ -95,7 +96,7 @@ class ModelStore:
 def check_name(name: str) -> None:
     """A name that is a folder on every system and stands for nothing else. Raises FIELD_INVALID."""
     bad = set('/\\:*?"<>|')
-    plain = name.strip(" .") == name and not bad.intersection(name) and name.isprintable()
+    plain = name.strip(" .") == name and not bad.intersection(name) and not has_controls(name)
     if not name or len(name) > _NAME_CHARS or not plain or name.lower() in RESERVED:
         raise InvalidInput(
             f"a model's name has 1 to {_NAME_CHARS} characters, none of / \\ : * ? \" < > |, no dot or space at its "

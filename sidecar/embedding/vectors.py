@@ -1,7 +1,7 @@
 """The vector cache of a whole data folder: one vector per (identity, text hash), shared by all saves.
 
     identities   id, name (the identity's text form), dimensions
-    vectors      identity, hash (32 bytes), value (float32, little endian)
+    vectors      id, identity, hash (32 bytes), value (float32, little endian)
 
 Derived: may be deleted at any moment, also while it is open; what is gone is embedded again. A damaged file is thrown
 away, a damaged row is left out. Synchronous and safe from several threads; call it in a thread.
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS identities (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS vectors (
-    identity INTEGER NOT NULL, hash BLOB NOT NULL, value BLOB NOT NULL
+    id INTEGER PRIMARY KEY, identity INTEGER NOT NULL, hash BLOB NOT NULL, value BLOB NOT NULL
 );
 CREATE UNIQUE INDEX IF NOT EXISTS vectors_by_text ON vectors (identity, hash);
 """
@@ -142,8 +142,8 @@ class VectorStore:
     def _after(self, identity: EmbeddingIdentity, last: int) -> list[tuple[int, bytes]]:
         """The next batch as it lies on disk, so that a removal touches few pages."""
         sql = (
-            "SELECT rowid, hash FROM vectors NOT INDEXED WHERE rowid > ? "
-            "AND identity = (SELECT id FROM identities WHERE name = ?) ORDER BY rowid LIMIT ?"
+            "SELECT id, hash FROM vectors NOT INDEXED WHERE id > ? "
+            "AND identity = (SELECT id FROM identities WHERE name = ?) ORDER BY id LIMIT ?"
         )
         return self._with(lambda db: db.execute(sql, (last, str(identity), BATCH)).fetchall())
 
@@ -232,15 +232,15 @@ def _put(db: sqlite3.Connection, identity: EmbeddingIdentity, rows: Sequence[tup
 
 def _remove(db: sqlite3.Connection, rows: Sequence[int]) -> int:
     with _transaction(db):
-        return max(0, db.executemany("DELETE FROM vectors WHERE rowid = ?", [(row,) for row in rows]).rowcount)
+        return max(0, db.executemany("DELETE FROM vectors WHERE id = ?", [(row,) for row in rows]).rowcount)
 
 
 def _remove_others(db: sqlite3.Connection, kept: Sequence[str]) -> int:
     """One batch of rows; the identities themselves once none of their rows is left."""
     others = f"SELECT id FROM identities WHERE name NOT IN ({','.join('?' * len(kept))})"
     with _transaction(db):
-        rows = f"SELECT rowid FROM vectors WHERE identity IN ({others}) LIMIT {BATCH}"
-        removed = db.execute(f"DELETE FROM vectors WHERE rowid IN ({rows})", kept).rowcount
+        rows = f"SELECT id FROM vectors WHERE identity IN ({others}) LIMIT {BATCH}"
+        removed = db.execute(f"DELETE FROM vectors WHERE id IN ({rows})", kept).rowcount
         if not removed:
             db.execute(f"DELETE FROM identities WHERE id IN ({others})", kept)
     return removed
