@@ -33,6 +33,8 @@ class Disk(Protocol):
 
     def exists(self, path: Path) -> bool: ...
 
+    def is_folder(self, path: Path) -> bool: ...
+
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         """The bytes of a file, or a part of it. Raises FileNotFoundError."""
         ...
@@ -84,6 +86,9 @@ class FileDisk:
 
     def exists(self, path: Path) -> bool:
         return os.path.lexists(path)
+
+    def is_folder(self, path: Path) -> bool:
+        return path.is_dir() and not path.is_symlink()
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         self._refuse_links(path)
@@ -171,7 +176,7 @@ class FileDisk:
                 self._sync_folder(folder)
 
     def make_folder(self, path: Path) -> None:
-        if path.is_dir() and not path.is_symlink():
+        if self.is_folder(path):
             self._refuse_links(path)
             return
         if path != self.root:
@@ -196,7 +201,7 @@ class FileDisk:
         self._refuse_links(path.parent)
         with self._told(path):
             try:
-                if path.is_dir() and not path.is_symlink():
+                if self.is_folder(path):
                     shutil.rmtree(path)
                 else:
                     path.unlink()
@@ -290,6 +295,9 @@ class SessionDisk:
 
     def exists(self, path: Path) -> bool:
         return path in self._files or path in self._folders
+
+    def is_folder(self, path: Path) -> bool:
+        return path in self._folders
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         data = self._files.get(path)
