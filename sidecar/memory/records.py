@@ -140,14 +140,14 @@ def record_row(record: Record) -> dict[str, Any]:
     return row
 
 
-def record_of(row: Mapping[str, Any]) -> Record:
+def record_of(row: Mapping[str, Any], save: str) -> Record:
     """The record of a :func:`record_row`. Raises KeyError, TypeError or ValueError for anything else."""
     return Record(
         head=head_of(row),
         payload=row["payload"],
         text=row.get("text", ""),
         metadata=row.get("metadata", _NO_METADATA),
-        shares=tuple(map(share_of, row.get("shares", ()))),
+        shares=tuple(share_of(share, save) for share in row.get("shares", ())),
     )
 
 
@@ -187,14 +187,14 @@ def share_row(share: Share) -> dict[str, Any]:
     return row
 
 
-def share_of(row: Mapping[str, Any]) -> Share:
-    """The share of a :func:`share_row`."""
+def share_of(row: Mapping[str, Any], save: str) -> Share:
+    """The share of a :func:`share_row` in ``save``."""
     told_by = row.get("told_by")
     return Share(
-        recipient=actor_of(row["to"]),
+        recipient=actor_of(row["to"], save),
         kind=ShareKind(row["kind"]),
         moment=moment_of(row["moment"]),
-        told_by=actor_of(told_by) if told_by else None,
+        told_by=actor_of(told_by, save) if told_by else None,
         confidence=float(row.get("confidence", 1.0)),
     )
 
@@ -207,6 +207,6 @@ def actor_row(who: ActorId) -> list[str]:
     return parts
 
 
-def actor_of(row: list[str], save: str = "") -> ActorId:
+def actor_of(row: list[str], save: str) -> ActorId:
     """The address of an :func:`actor_row`."""
     return ActorId(save, *row, *[""] * (5 - len(row)))

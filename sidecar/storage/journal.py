@@ -17,8 +17,9 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sidecar.errors import Corrupt, Reason
 from sidecar.storage.disk import Disk
@@ -62,13 +63,20 @@ class Loaded:
     torn: Torn | None
 
 
+class Span(NamedTuple):
+    """Where a row lies, in bytes, line end included."""
+
+    offset: int
+    length: int
+
+
 class _Batch:
     """One caller's append, waiting for whoever writes next."""
 
-    __slots__ = ("data", "error", "offset", "written")
+    __slots__ = ("error", "lines", "offset", "written")
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    def __init__(self, lines: list[bytes]) -> None:
+        self.lines = lines
         self.offset = 0
         self.written = False
         self.error: BaseException | None = None
@@ -106,19 +114,19 @@ class Journal:
             good = lines[whole - 1].end if whole else offset
             return Loaded(lines[:whole], self._cut(good, end))
 
-    def append(self, rows: Sequence[Mapping[str, Any]], *, sync: bool = True) -> int:
-        """Add ``rows``, all or none; the offset of the first. Returns once they are safe (with ``sync``).
+    def append(self, rows: Sequence[Mapping[str, Any]], *, sync: bool = True) -> list[Span]:
+        """Add ``rows``, all or none, and tell where each lies. Returns once they are safe (with ``sync``).
 
         Appends that wait for the disk at the same time go out together, with one write and one fsync.
         """
-        batch = _Batch(encode(rows))
+        batch = _Batch(_encoded(rows))
         self._waiting.append(batch)
         with self._turn:
             if not batch.written:
                 self._write_waiting(sync=sync)
         if batch.error is not None:
             raise batch.error
-        return batch.offset
+        return _spans(batch.lines, batch.offset)
 
     def read(self, offset: int, length: int) -> dict[str, Any]:
         """The row of a line that is known to lie there. Raises Corrupt where it does not."""
@@ -130,10 +138,12 @@ class Journal:
             raise self._corrupt(offset)
         return line.row
 
-    def rewrite(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Put ``rows`` in the place of all that is there, at once."""
+    def rewrite(self, rows: Iterable[Mapping[str, Any]]) -> list[Span]:
+        """Put ``rows`` in the place of all that is there, at once, and tell where each lies."""
+        lines = [_encode_line(row, more=False) for row in rows]
         with self._turn:
-            self._disk.replace(self._path, b"".join(_encode_line(row, more=False) for row in rows))
+            self._disk.replace(self._path, b"".join(lines))
+        return _spans(lines, 0)
 
     def size(self) -> int:
         """Length of the file in bytes."""
@@ -142,10 +152,11 @@ class Journal:
     def _write_waiting(self, *, sync: bool) -> None:
         batches = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            offset = self._disk.append(self._path, b"".join(batch.data for batch in batches), sync=sync)
+            data = b"".join(line for batch in batches for line in batch.lines)
+            offset = self._disk.append(self._path, data, sync=sync)
             for batch in batches:
                 batch.offset = offset
-                offset += len(batch.data)
+                offset += sum(map(len, batch.lines))
         except BaseException as error:
             for batch in batches:
                 batch.error = error
@@ -191,9 +202,18 @@ class Journal:
 
 
 def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The lines of one append."""
+    """The bytes of one append."""
+    return b"".join(_encoded(rows))
+
+
+def _encoded(rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
     last = len(rows) - 1
-    return b"".join(_encode_line(row, more=number < last) for number, row in enumerate(rows))
+    return [_encode_line(row, more=number < last) for number, row in enumerate(rows)]
+
+
+def _spans(lines: list[bytes], offset: int) -> list[Span]:
+    lengths = [len(line) for line in lines]
+    return [Span(start, length) for start, length in zip(accumulate(lengths, initial=offset), lengths, strict=False)]
 
 
 def _encode_line(row: Mapping[str, Any], *, more: bool) -> bytes:
