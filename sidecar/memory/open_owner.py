@@ -14,6 +14,7 @@ from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt, Reason
 from sidecar.memory.owner_records import NOWHERE, Entry, OwnerRecords, Row, compacted, numbered
 from sidecar.memory.records import Record, record_of
+from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal, Loaded, Span
 from sidecar.storage.keys import ActorId
@@ -66,7 +67,7 @@ class OpenOwner:
         """Write rows, and take them in once they are safe."""
         records = self.records()
         self._ensure(self.who)
-        self._write([*self.deferred, *numbered(rows, records.last)])
+        self._write(self._journal, [*self.deferred, *numbered(rows, records.last)])
 
     def number(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Rows with the numbers that they will have."""
@@ -81,10 +82,12 @@ class OpenOwner:
                 records.apply(row)
                 self.deferred.append(row)
 
-    def flush(self) -> None:
-        """Write what was deferred."""
-        if self.deferred:
-            self.append(())
+    def move(self, disk: Disk, actors: Actors) -> Path:
+        """Write what was deferred through ``disk``, which need not wait for the bytes to be safe; the file to sync."""
+        if not self._journal.size():
+            actors.put(self.who)
+        self._write(Journal(disk, self._path), list(self.deferred))
+        return self._path
 
     def compact(self) -> None:
         """Write the journal anew with what is left, so that what was forgotten is gone from the disk."""
@@ -104,9 +107,9 @@ class OpenOwner:
         """Count the bytes of entries that are about to be forgotten."""
         self._dead_bytes += sum(entry.length for entry in entries)
 
-    def _write(self, rows: list[dict[str, Any]]) -> None:
+    def _write(self, journal: Journal, rows: list[dict[str, Any]]) -> None:
         records = self.records()
-        spans = self._journal.append(rows)
+        spans = journal.append(rows)
         self.deferred.clear()
         for row, span in zip(rows, spans, strict=True):
             if row["n"] > records.last:

@@ -62,6 +62,7 @@ class _Save:
         self.inbox_lock = threading.Lock()
         self.waiting: dict[ActorId, OpenOwner] = {}
         self.moving: dict[ActorId, OpenOwner] = {}
+        self.moved: list[Path] = []
         self.stuck: list[OwnerRows] = []
 
 
@@ -142,6 +143,8 @@ class RecordStore:
         Raises AlreadyExists for an id with other content, LimitReached, Corrupt.
         """
         opened = self._save(save)
+        if len(opened.waiting) > self._limits.max_waiting_owners:
+            self.flush(save, most=2 * len(batch))  # who adds faster than the disk moves helps to move
         with self.opened_together([who for who, _ in batch]) as owners:
             fresh: dict[ActorId, dict[str, tuple[Record, str]]] = {}
             added = [
@@ -212,10 +215,13 @@ class RecordStore:
                 opened.inbox.set_aside()
                 opened.moving.update(opened.waiting)
             moving = list(opened.moving.values())[:most]
+        actors = Actors(self._disk.unsynced())
         for owner in moving:
-            self._flush_owner(opened, owner)
+            self._move(opened, owner, actors)
         with opened.inbox_lock:
             if moving and not opened.moving:
+                self._disk.sync_all(opened.moved)
+                opened.moved.clear()
                 opened.inbox.moved(opened.stuck, all_rows=not opened.waiting)
             return len(opened.waiting)
 
@@ -295,13 +301,6 @@ class RecordStore:
     def _defer(self, opened: _Save, rows: dict[OpenOwner, list[dict[str, Any]]]) -> None:
         numbered = {owner: owner.number(own) for owner, own in rows.items()}
         with opened.inbox_lock:
-            if len(opened.waiting) + len(numbered) > self._limits.max_waiting_owners:
-                raise LimitReached(
-                    f"the records of {len(opened.waiting)} owners wait for the disk already; try again in a moment",
-                    reason=Reason.TOO_MANY_CALLS,
-                    limit="records.max_waiting_owners",
-                    value=self._limits.max_waiting_owners,
-                )
             opened.inbox.append((owner.who, own) for owner, own in numbered.items())
             for owner, own in numbered.items():
                 owner.defer(own)
@@ -310,9 +309,9 @@ class RecordStore:
             self._note(owner)
             self._tell(owner.who)
 
-    def _flush_owner(self, opened: _Save, owner: OpenOwner) -> None:
+    def _move(self, opened: _Save, owner: OpenOwner, actors: Actors) -> None:
         with owner.lock:
-            owner.flush()
+            opened.moved.append(owner.move(self._disk.unsynced(), actors))
             self._note(owner)
             with opened.inbox_lock:
                 opened.waiting.pop(owner.who, None)

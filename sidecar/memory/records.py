@@ -106,8 +106,9 @@ def searched_text(record: Record) -> str:
 def content_hash(record: Record) -> str:
     """32 hexadecimal digits over all that was given; equal for texts of JSON that say the same."""
     row = record_row(record)
-    row["payload"] = json.loads(record.payload)
-    return hashlib.sha256(canonical(row).encode("utf-8")).hexdigest()[:32]
+    payload = canonical(json.loads(row.pop("payload")))
+    given = json.dumps(row, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(f"{given}\n{payload}".encode()).hexdigest()[:32]
 
 
 def record_row(record: Record) -> dict[str, Any]:

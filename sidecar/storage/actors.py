@@ -51,6 +51,13 @@ class Actors:
         self._known.add(who)
         return folder
 
+    def put(self, who: ActorId) -> Path:
+        """The actor's folder, with its ``actor.json`` written anew: for an actor that another safe file vouches for."""
+        folder = self.folder(who)
+        self._disk.make_folder(folder)
+        write_json(self._disk, folder / "actor.json", _written(who))
+        return folder
+
     def of_save(self, save: str) -> Iterator[ActorId]:
         """The actors of a save in the order of their folders; an unreadable ``actor.json`` raises Corrupt."""
         folder = save_folder(self._disk.root, save)

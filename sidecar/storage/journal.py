@@ -96,6 +96,8 @@ class Journal:
 
         Raises Corrupt for a bad line that is not the last.
         """
+        if self._disk.size(self._path) <= offset:
+            return Loaded([], None)
         with self._turn:
             lines: list[Line] = []
             whole = 0

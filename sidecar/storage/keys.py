@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from sidecar.errors import InvalidInput, Reason
@@ -90,6 +91,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
+@lru_cache(maxsize=256)
 def save_folder(root: Path, save: str) -> Path:
     """``saves/s-<key>`` of a save id."""
     return root / "saves" / ("s-" + _digest(_part(save))[:_FOLDER_DIGITS])
