@@ -64,6 +64,20 @@ class RecordSettings:
 
 
 @dataclass(frozen=True)
+class SearchSettings:
+    """Search and its derived index."""
+
+    language: str = option("english", "the language of the texts: its words are stemmed and its stop words dropped")
+    default_hits: int = limit(10, 0, 512, "hits", "hits of a search that names no limit")
+    max_hits: int = limit(512, 1, 512, "hits", "the most hits of a search; more are lowered and told as a cut")
+    max_query_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest query text")
+    max_cached_views: int = limit(4_096, 16, 1_000_000, "owners", "owners whose words are kept in memory")
+    max_cached_rows: int = limit(200_000, 1_000, 10_000_000, "records", "records whose words are kept in memory")
+    index_batch: int = limit(256, 1, 10_000, "owners", "owners indexed in one transaction")
+    index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
+
+
+@dataclass(frozen=True)
 class StorageSettings:
     """How bytes reach the disk."""
 

@@ -45,6 +45,11 @@ class OpenOwner:
         return self._records is not None
 
     @property
+    def folder_name(self) -> str:
+        """The name of the owner's folder."""
+        return self._path.parent.name
+
+    @property
     def size(self) -> int:
         """Length of the journal in bytes."""
         return self._size

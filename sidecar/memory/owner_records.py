@@ -45,12 +45,13 @@ class Entry:
 
 
 class OwnerRecords:
-    """Applies rows in their order. ``removals`` counts forgotten records, ``last`` is the number of the last row."""
+    """Applies rows in their order. ``last`` is the number of the last row; ``changed`` lists, in their order, entries
+    that were superseded, shared or forgotten since the journal was opened."""
 
     def __init__(self, save: str) -> None:
         self.entries: dict[str, Entry] = {}
         self.last = 0
-        self.removals = 0
+        self.changed: list[Entry] = []
         self._save = save
         self._addressed = 0
 
@@ -99,20 +100,23 @@ class OwnerRecords:
         )
         self.entries[head.record_id] = entry
         self._addressed += bool(entry.targets())
-        if head.supersedes in self.entries:
-            self.entries[head.supersedes].superseded_by = head.record_id
+        before = self.entries.get(head.supersedes)
+        if before is not None:
+            before.superseded_by = head.record_id
+            self.changed.append(before)
 
     def _share(self, row: Row) -> None:
         entry = self.entries[row["id"]]
         entry.shares = tuple(share_of(share, self._save) for share in row["shares"])
         self._addressed += 1
+        self.changed.append(entry)
 
     def _forget(self, ids: Iterable[str]) -> None:
         for record_id in ids:
             entry = self.entries.pop(record_id, None)
             if entry is not None:
                 entry.forgotten = True
-                self.removals += 1
+                self.changed.append(entry)
 
 
 def add_row(record: Record, content_hash: str, revision: int) -> dict[str, Any]:
