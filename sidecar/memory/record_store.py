@@ -131,7 +131,7 @@ class RecordStore:
     def opened_together(self, owners: Sequence[ActorId]) -> Iterator[dict[ActorId, OpenOwner]]:
         """Several owners of one save, locked at once so that they are seen at one moment. Raises Corrupt."""
         with ExitStack() as stack:
-            yield {who: stack.enter_context(self.opened(who)) for who in sorted(set(owners), key=_lock_order)}
+            yield {who: stack.enter_context(self.opened(who)) for who in sorted(set(owners), key=lock_order)}
 
     # writing
 
@@ -419,5 +419,6 @@ def _entry(owner: OpenOwner, record_id: str) -> Entry:
     return entry
 
 
-def _lock_order(who: ActorId) -> tuple[str, ...]:
+def lock_order(who: ActorId) -> tuple[str, ...]:
+    """In which order owners are locked, so that two calls never wait for each other."""
     return (who.save, who.tenant, who.player, who.topic, who.actor, who.role)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -10,7 +10,7 @@ from sidecar.errors import Denied, Reason
 from sidecar.memory.groups import Group
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.records import EVERYONE, Share, ShareKind
+from sidecar.memory.records import Share, ShareKind
 from sidecar.storage.keys import ActorId
 
 
@@ -38,6 +38,24 @@ OWN = Known(Access.OWN)
 SOURCE = Known(Access.SOURCE)
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What of one owner a query may look at: all of it for the reason ``known``, or else the records ``ids``."""
+
+    known: Known | None = None
+    ids: frozenset[str] = frozenset()
+
+    def reasons(
+        self, entries: Mapping[str, Entry], who: ActorId, groups: Sequence[Group], now: Moment | None
+    ) -> Known | dict[Entry, Known]:
+        """Why ``who`` may know all records, or each of those that it may know at ``now``."""
+        if self.known is not None:
+            return self.known
+        addressed = (entries[record_id] for record_id in self.ids if record_id in entries)
+        reasons = ((entry, known_by(entry, who, groups, now)) for entry in addressed)
+        return {entry: known for entry, known in reasons if known is not None}
+
+
 def allowed_owners(who: ActorId, owners: Sequence[ActorId], sources: Iterable[ActorId]) -> list[ActorId]:
     """The owners to search, each once: those that are named, or else the actor. Raises Denied for one that the actor
     may not search."""
@@ -56,8 +74,7 @@ def known_by(entry: Entry, who: ActorId, groups: Sequence[Group], now: Moment | 
     """Why ``who`` may know another one's record at ``now``; None where it may not, or does not yet."""
     for group in groups:
         if group.group_id in entry.head.audience:
-            shown = "" if group.group_id == EVERYONE else group.group_id
-            return Known(Access.GROUP, group.recall_weight, group_id=shown or EVERYONE)
+            return Known(Access.GROUP, group.recall_weight, group_id=group.group_id)
     for share in entry.shares:
         if share.recipient == who and (now is None or share.moment.not_after(now)):
             access = Access.WITNESS if share.kind is ShareKind.WITNESS else Access.HEARSAY

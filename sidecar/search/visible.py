@@ -6,11 +6,12 @@ over exactly these rows, numbered 0 to n-1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from sidecar.memory.owner_records import Entry
+from sidecar.memory.record_filter import RecordFilter
 from sidecar.search.access import Known
 from sidecar.search.bm25 import Posting
 from sidecar.search.owner_view import OwnerView
@@ -27,11 +28,28 @@ class Part:
     owner: ActorId
     view: OwnerView
     rows: Ints
-    known: Known | Mapping[int, Known]
+    known: Known | Mapping[Entry, Known]
 
-    def reason(self, row: int) -> Known:
-        """Why a row of the view may be seen."""
-        return self.known if isinstance(self.known, Known) else self.known[row]
+    def reason(self, entry: Entry) -> Known:
+        """Why a record may be seen."""
+        return self.known if isinstance(self.known, Known) else self.known[entry]
+
+    def only(self, rows: Iterable[int]) -> Part:
+        """This part with some of its rows, ascending."""
+        import numpy as np
+
+        return replace(self, rows=np.array(list(rows), dtype="int64"))
+
+
+def visible_part(owner: ActorId, view: OwnerView, known: Known | Mapping[Entry, Known], wanted: RecordFilter) -> Part:
+    """The rows that pass the filter, of all or of those that are ``known``."""
+    import numpy as np
+
+    allowed = view.allowed(wanted)
+    if isinstance(known, Known):
+        return Part(owner, view, np.flatnonzero(allowed), known)
+    part = Part(owner, view, np.empty(0, dtype="int64"), known)
+    return part.only(row for row in sorted(view.rows_of(known)) if allowed[row])
 
 
 class Visible:
@@ -48,15 +66,18 @@ class Visible:
 
     def lengths(self) -> Floats:
         """Of each row, in words."""
-        return self._joined([part.view.lengths[part.rows] for part in self._parts], "float64")
+        lengths: Floats = _joined([part.view.lengths[part.rows] for part in self._parts], "float64")
+        return lengths
 
     def ticks(self) -> Ints:
         """When it happened, of each row."""
-        return self._joined([part.view.ticks[part.rows] for part in self._parts], "int64")
+        ticks: Ints = _joined([part.view.ticks[part.rows] for part in self._parts], "int64")
+        return ticks
 
     def importances(self) -> Floats:
         """How much it matters to the actor, of each row."""
-        return self._joined([_weighted(part) for part in self._parts], "float64")
+        importances: Floats = _joined([_weighted(part) for part in self._parts], "float64")
+        return importances
 
     def postings(self, terms: Iterable[str]) -> dict[str, Posting]:
         """Where each of the terms stands; terms that no row holds are left out."""
@@ -69,8 +90,8 @@ class Visible:
 
         number = int(np.searchsorted(self._starts, row, side="right")) - 1
         part = self._parts[number]
-        own = int(part.rows[row - self._starts[number]])
-        return part.owner, part.view.entries[own], part.reason(own)
+        entry = part.view.entries[int(part.rows[row - self._starts[number]])]
+        return part.owner, entry, part.reason(entry)
 
     def _posting(self, term: str) -> Posting | None:
         pieces = [
@@ -81,16 +102,17 @@ class Visible:
         if not pieces:
             return None
         return Posting(
-            self._joined([piece.rows for piece in pieces], "int64"),
-            self._joined([piece.counts for piece in pieces], "float64"),
+            _joined([piece.rows for piece in pieces], "int64"),
+            _joined([piece.counts for piece in pieces], "float64"),
         )
 
-    def _joined(self, arrays: list[Ints] | list[Floats], kind: str) -> Ints | Floats:
-        import numpy as np
 
-        if len(arrays) == 1:
-            return arrays[0]
-        return np.concatenate(arrays) if arrays else np.empty(0, dtype=kind)
+def _joined(arrays: Sequence[Any], kind: str) -> Any:
+    import numpy as np
+
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype=kind)
 
 
 def _piece(part: Part, term: str, start: int) -> Posting | None:
@@ -112,4 +134,5 @@ def _weighted(part: Part) -> Floats:
     importances = part.view.importances[part.rows]
     if isinstance(part.known, Known):
         return importances * part.known.weight
-    return importances * np.array([part.known[int(row)].weight for row in part.rows])
+    weighted: Floats = importances * np.array([part.known[part.view.entries[row]].weight for row in part.rows])
+    return weighted
