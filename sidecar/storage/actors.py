@@ -58,11 +58,11 @@ class Actors:
         write_json(self._disk, folder / "actor.json", _written(who))
         return folder
 
-    def of_save(self, save: str) -> Iterator[ActorId]:
-        """The actors of a save in the order of their folders; an unreadable ``actor.json`` raises Corrupt."""
+    def of_save(self, save: str, *, after: str = "") -> Iterator[ActorId]:
+        """The actors of a save whose folders come after ``after``, in that order; an unreadable one raises Corrupt."""
         folder = save_folder(self._disk.root, save)
         for name in self._disk.names(folder):
-            who = self.in_folder(folder / name, save) if _names_actor(name) else None
+            who = self.in_folder(folder / name, save) if _names_actor(name) and name > after else None
             if who is not None:
                 yield who
 
