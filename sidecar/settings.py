@@ -57,6 +57,9 @@ class RecordSettings:
     max_page: int = limit(1_000, 1, 10_000, "records", "records in one page")
     max_groups: int = limit(1_000, 1, 100_000, "groups", "groups of a save")
     max_members: int = limit(10_000, 1, 1_000_000, "members", "members of a group")
+    max_tool_result_chars: int = limit(
+        262_144, 1_024, 10_000_000, "code points", "the longest answer of the search tool; records are left out whole"
+    )
     max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
     max_cached_heads: int = limit(200_000, 1_000, 10_000_000, "records", "records of open owners, without their texts")
     max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")

@@ -38,6 +38,8 @@ class Catalog:
     """One save's owners. Thread-safe."""
 
     def __init__(self, *, most: int) -> None:
+        #: Owners whose journal could not be read when the save was opened.
+        self.unreadable = 0
         self._most = most
         self._owners: dict[ActorId, OwnerFacts] = {}
         self._knowing: dict[Hashable, set[ActorId]] = {}

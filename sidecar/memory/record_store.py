@@ -399,6 +399,7 @@ class RecordStore:
                 catalog.note(who, facts_of(self._owner(who)))
                 self._tell(who)
         except Corrupt as error:
+            catalog.unreadable += 1
             self._report(Diagnostic("records_unreadable", error.message, Severity.ERROR, error.metadata))
 
 

@@ -7,18 +7,20 @@ length, and what is missing is written again.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
 from sidecar.diagnostics import Report
 from sidecar.errors import Corrupt
 from sidecar.memory.open_owner import OpenOwner
+from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_catalog import OwnerFacts
 from sidecar.memory.record_store import RecordStore, facts_of
 from sidecar.memory.records import actor_of, actor_row
-from sidecar.search.index import MIGRATIONS, Index, OwnerRow, OwnerUpdate
+from sidecar.search.index import MIGRATIONS, Index, OwnerRow, OwnerUpdate, WordsRow
 from sidecar.search.words import WordSource
 from sidecar.settings import SearchSettings
 from sidecar.storage.background import Background
@@ -27,6 +29,10 @@ from sidecar.storage.keys import ActorId, save_folder
 
 # A group is a text, an actor a list: so both fit into one JSON object's names.
 _ACTOR_MARK = "\x00"
+# The size of an owner whose words are not all written yet: no journal has it.
+_UNFINISHED = -1
+_ROWS_AT_ONCE = 1_024
+_ROWS_UNDER_LOCK = 64
 
 
 class Indexes:
@@ -94,18 +100,11 @@ class Indexer:
             return {who for who in self._dirty if who.save == save}
 
     def bring_up(self, save: str, owners: Iterable[ActorId], *, force: bool = False) -> Iterator[Progress]:
-        """Bring the index of some owners up to date, a batch at a time; what is ready is passed over unless ``force``.
+        """Compare the index of some owners with their records and write what is missing, a batch at a time.
 
-        Each batch is safe when it is told, so that a call that was broken off goes on where it was.
+        What is ready is passed over unless ``force``. Each batch is safe when it is told.
         """
-        batch: list[ActorId] = []
-        for who in owners:
-            batch.append(who)
-            if len(batch) == self._batch:
-                yield self._update(save, batch, force=force)
-                batch = []
-        if batch:
-            yield self._update(save, batch, force=force)
+        return self._update(save, owners, compare=True, force=force)
 
     def close(self) -> None:
         """Finish the batch that has begun; what is left is found at the next start."""
@@ -118,49 +117,87 @@ class Indexer:
             for who in batch:
                 del self._dirty[who]
         if save is not None:
-            self._update(save, batch, force=False)
+            deque(self._update(save, batch), maxlen=0)
         return save is not None
 
-    def _update(self, save: str, owners: Sequence[ActorId], *, force: bool) -> Progress:
+    def _update(
+        self, save: str, owners: Iterable[ActorId], *, compare: bool = False, force: bool = False
+    ) -> Iterator[Progress]:
+        """Write what the index lacks, many small owners in one transaction, a large one in several."""
         index = self._indexes.of(save)
-        updates, total, failed = [], 0, 0
+        waiting: list[OwnerUpdate] = []
+        progress = Progress()
         for who in owners:
             try:
-                with self._store.opened(who) as owner:
-                    updates.append(self._change(index, owner, force=force))
-                    total += len(owner.records().entries)
+                for update in self._owner_updates(index, who, compare=compare, force=force):
+                    waiting.append(update)
+                    if len(waiting) >= self._batch or sum(len(one.added) for one in waiting) >= _ROWS_AT_ONCE:
+                        yield _written(index, waiting, progress)
+                        waiting, progress = [], Progress()
+                progress = replace(progress, records=progress.records + self._store.catalog(save).count(who))
             except Corrupt:
-                failed += 1
-        written = index.write(update for update in updates if update is not None)
-        added = sum(len(update.added) for update in updates if update)
-        removed = sum(len(update.removed) for update in updates if update)
-        return Progress(total, added if written else 0, removed if written else 0, failed if written else total)
+                progress = replace(progress, failed=progress.failed + 1)
+        yield _written(index, waiting, progress)
 
-    def _change(self, index: Index, owner: OpenOwner, *, force: bool) -> OwnerUpdate | None:
-        """What the index must take in for a locked owner; None where it is up to date."""
-        entries = owner.records().entries
-        known = index.owner(owner.folder_name)
-        row = _row(owner)
-        if known == row and not force:
-            return None
-        added = owner.records().after(known.last if known and not force else 0)
-        removed: set[str] = set()
-        if force or known is None or known.records + len(added) != row.records or known.size > row.size:
-            hashes = index.hashes(owner.folder_name)
-            present = {entry.content_hash for entry in entries.values()}
-            removed = hashes - present
-            added = [entry for entry in entries.values() if force or entry.content_hash not in hashes]
-        return OwnerUpdate(row, [self._words.row(owner, entry) for entry in added], sorted(removed))
+    def _owner_updates(self, index: Index, who: ActorId, *, compare: bool, force: bool) -> Iterator[OwnerUpdate]:
+        with self._store.opened(who) as owner:
+            plan = _planned(index, owner, compare=compare, force=force)
+        if plan is None:
+            return
+        row, missing, removed = plan
+        while True:
+            few, missing = missing[:_ROWS_AT_ONCE], missing[_ROWS_AT_ONCE:]
+            known = row if not missing else replace(row, size=_UNFINISHED)
+            yield OwnerUpdate(known, self._words_rows(who, few), removed)
+            if not missing:
+                return
+            removed = []
+
+    def _words_rows(self, who: ActorId, entries: Sequence[Entry]) -> list[WordsRow]:
+        """The words of entries, the owner locked for a moment at a time so that writes are not held up."""
+        rows: list[WordsRow] = []
+        for start in range(0, len(entries), _ROWS_UNDER_LOCK):
+            with self._store.opened(who) as owner:
+                few = entries[start : start + _ROWS_UNDER_LOCK]
+                rows += [self._words.row(owner, entry) for entry in few if not entry.forgotten]
+        return rows
+
+
+def _planned(
+    index: Index, owner: OpenOwner, *, compare: bool, force: bool
+) -> tuple[OwnerRow, list[Entry], list[str]] | None:
+    """What the index should know of a locked owner, the entries that it lacks, and hashes that it has too many; None
+    where it is up to date."""
+    records, known, row = owner.records(), index.owner(owner.folder_name), _row(owner)
+    if known == row and not (compare or force):
+        return None
+    added = records.after(known.last) if known else []
+    grown = known and known.size != _UNFINISHED and known.records + len(added) == row.records and known.size <= row.size
+    if grown and not (compare or force):
+        return row, added, []
+    hashes = index.hashes(owner.folder_name)
+    present = {entry.content_hash for entry in records.entries.values()}
+    missing = [entry for entry in records.entries.values() if force or entry.content_hash not in hashes]
+    if known == row and not missing and hashes == present:
+        return None
+    return row, missing, sorted(hashes - present)
+
+
+def _written(index: Index, updates: Sequence[OwnerUpdate], progress: Progress) -> Progress:
+    added, removed = (sum(len(getattr(update, name)) for update in updates) for name in ("added", "removed"))
+    if updates and not index.write(updates):
+        return replace(progress, failed=progress.failed + added)
+    return replace(progress, added=added, removed=removed)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A batch of owners: their records, entries written and removed, owners that could not be read."""
+    """A batch: records of the owners that were done, entries written and removed, owners or entries that failed."""
 
-    records: int
-    added: int
-    removed: int
-    failed: int
+    records: int = 0
+    added: int = 0
+    removed: int = 0
+    failed: int = 0
 
 
 def _row(owner: OpenOwner) -> OwnerRow:

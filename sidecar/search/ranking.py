@@ -66,6 +66,10 @@ class Ranking:
         """BM25 of a row."""
         return float(self._words[row])
 
+    def words_rank(self, row: int) -> int:
+        """The place of a row by BM25 alone, from 1; equal ones share it."""
+        return int((self._words > self._words[row]).sum()) + 1
+
     def explained(self, row: int) -> list[WordScore]:
         """The words of the query that a row holds."""
         return [found for word in self._asked if (found := self._explained_word(word, row)) is not None]

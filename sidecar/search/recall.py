@@ -76,6 +76,7 @@ class Hit:
     stored: Stored
     score: float
     words_score: float
+    words_rank: int
     known: Known
     explained: Sequence[WordScore] = ()
 
@@ -183,7 +184,7 @@ class Recall:
         who, entry, known = visible.at(row)
         stored = self._store.stored(looked[who].owner, entry)
         explained = ranking.explained(row) if query.explain else []
-        return Hit(stored, ranking.score(row), ranking.words_score(row), known, explained)
+        return Hit(stored, ranking.score(row), ranking.words_score(row), ranking.words_rank(row), known, explained)
 
     def _since(self, begun: float) -> float:
         return (self._clock() - begun) * 1_000

@@ -99,5 +99,9 @@ def save_folder(root: Path, save: str) -> Path:
 
 def actor_folder(root: Path, who: ActorId) -> Path:
     """``saves/s-<key>/a-<key>`` of an actor."""
-    key = actor_key(who).removeprefix("actor-v1-")
-    return save_folder(root, who.save) / ("a-" + key[:_FOLDER_DIGITS])
+    return save_folder(root, who.save) / folder_name(who)
+
+
+def folder_name(who: ActorId) -> str:
+    """``a-<key>`` of an actor."""
+    return "a-" + actor_key(who).removeprefix("actor-v1-")[:_FOLDER_DIGITS]
