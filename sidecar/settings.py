@@ -60,6 +60,7 @@ class RecordSettings:
     max_tool_result_chars: int = limit(
         262_144, 1_024, 10_000_000, "code points", "the longest answer of the search tool; records are left out whole"
     )
+    kept_answers: int = limit(1_024, 1, 100_000, "answers", "answers kept for idempotency keys while the daemon runs")
     max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
     max_cached_heads: int = limit(200_000, 1_000, 10_000_000, "records", "records of open owners, without their texts")
     max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")
@@ -127,3 +128,5 @@ class Config:
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
+    records: RecordSettings = field(default_factory=RecordSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)

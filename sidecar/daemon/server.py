@@ -158,7 +158,7 @@ class Daemon:
             if error.reason == Reason.FORMAT_TOO_NEW:
                 raise CannotStart(Exit.FORMAT, error.message) from error
             raise
-        return Rooms(disk, self._loaded.config)
+        return Rooms(disk, self._loaded.config, self._hub.report)
 
     async def _start(self, rooms: Rooms) -> tuple[grpc.aio.Server, Handshake]:
         server = grpc.aio.server(

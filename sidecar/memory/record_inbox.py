@@ -33,6 +33,10 @@ class Inbox:
         self._new, self._old = folder / _NEW, folder / _OLD
         self._journal = Journal(disk, self._new)
 
+    def exists(self) -> bool:
+        """Whether anything lies here."""
+        return self._disk.exists(self._new) or self._disk.exists(self._old)
+
     def load(self) -> list[OwnerRows]:
         """What was acknowledged and may not be in the journals yet, in its order. Raises Corrupt."""
         lines = [*Journal(self._disk, self._old).load().lines, *self._journal.load().lines]

@@ -227,23 +227,38 @@ class RecordStore:
 
     def settle(self, save: str) -> None:
         """Bring every acknowledged row into its owner's journal: before a checkpoint, an export, an erasure."""
-        self._save(save)
-        while self.flush(save):
-            pass
+        if Inbox(self._disk, save_folder(self._disk.root, save), save).exists():
+            self._save(save)
+            while self.flush(save):
+                pass
+
+    def counted(self, who: ActorId) -> dict[str, int]:
+        """How many records an erasure would remove; 0 where they cannot be read."""
+        if not self._disk.size(actor_folder(self._disk.root, who) / FILE):
+            return {"records": 0}
+        return {"records": self._save(who.save).catalog.count(who)}
+
+    def erased(self, who: ActorId) -> None:
+        """Forget what is kept in memory: the owner's folder is gone."""
+        with self._lock:
+            self._recent.pop(who, None)
+            self._owners.pop(who, None)
+            for key in [key for key in self._records if key[0] == who]:
+                del self._records[key]
+        opened = self._saves.get(who.save)
+        if opened is not None:
+            opened.catalog.note(who, OwnerFacts(0, 0))
 
     def waiting_saves(self) -> list[str]:
         """Saves whose inbox holds rows."""
         return [save for save, opened in list(self._saves.items()) if opened.waiting]
 
-    def forget_cached(self, save: str, who: ActorId | None = None) -> None:
-        """Read again from the disk what was erased or exchanged: an owner, or the whole save."""
+    def exchanged(self, save: str) -> None:
+        """Read everything again: the folders of a save were exchanged (a restore) or removed."""
         with self._lock:
             self._saves.pop(save, None)
-            for key in [key for key in self._owners if key.save == save and who in (None, key)]:
-                self._recent.pop(key, None)
-                del self._owners[key]
-            for record in [record for record in self._records if record[0].save == save]:
-                del self._records[record]
+            for who in [who for who in self._owners if who.save == save]:
+                self.erased(who)
 
     # inside
 
@@ -386,6 +401,7 @@ class RecordStore:
             return
         opened.waiting[who] = owner
         opened.catalog.note(who, facts_of(owner))
+        self._tell(who)
 
     def _note_folder(
         self, catalog: Catalog, folder: Path, save: str, size: int, known: tuple[ActorId, OwnerFacts] | None

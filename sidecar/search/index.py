@@ -106,10 +106,9 @@ class Index:
         """Forget owners with all their words."""
         return self._database.run(lambda database: _remove(database, folders)) is not None
 
-    def entries(self) -> int:
-        """How many entries of words there are."""
-        query = "SELECT count(*) FROM words"
-        return self._database.run(lambda database: int(database.execute(query).fetchone()[0])) or 0
+    def distrust(self) -> None:
+        """Take what is known of owners for unfinished, so that it is compared with their journals."""
+        self._database.run(lambda database: database.execute("UPDATE owners SET size = -1"))
 
     def size(self) -> int:
         """Size of the file in bytes."""

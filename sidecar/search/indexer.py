@@ -25,7 +25,7 @@ from sidecar.search.words import WordSource
 from sidecar.settings import SearchSettings
 from sidecar.storage.background import Background
 from sidecar.storage.derived_database import DerivedDatabase
-from sidecar.storage.keys import ActorId, save_folder
+from sidecar.storage.keys import ActorId, folder_name, save_folder
 
 # A group is a text, an actor a list: so both fit into one JSON object's names.
 _ACTOR_MARK = "\x00"
@@ -57,11 +57,26 @@ class Indexes:
 
     def facts(self, save: str) -> Mapping[str, tuple[ActorId, OwnerFacts]]:
         """What is known of the owners of a save, by the names of their folders."""
+        if self._in_memory or not self._path(save).exists():
+            return {}
         return {row.folder: _facts(row, save) for row in self.of(save).owners()}
 
-    def forget(self, save: str) -> None:
-        """Throw the index of a save away: the save was erased or exchanged."""
-        self.of(save).delete()
+    def settle(self, save: str) -> None:
+        """Nothing waits here for a folder."""
+
+    def counted(self, who: ActorId) -> dict[str, int]:
+        """Nothing here counts as memory."""
+        return {}
+
+    def erased(self, who: ActorId) -> None:
+        """Forget an owner's words."""
+        if self._in_memory or self._path(who.save).exists():
+            self.of(who.save).remove([folder_name(who)])
+
+    def exchanged(self, save: str) -> None:
+        """Trust nothing that is known of a save's owners: their folders were exchanged. Words stay: they are tied to
+        what they were made from."""
+        self.of(save).distrust()
 
     def close(self) -> None:
         """Let go of all files."""
