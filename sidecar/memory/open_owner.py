@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sidecar.memory.records import Record, record_of
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal, Loaded, Span
-from sidecar.storage.keys import ActorId
+from sidecar.storage.keys import ActorId, actor_folder
 
 FILE = "records.jsonl"
 
@@ -26,18 +27,26 @@ class OpenOwner:
     """Loads the journal at the first need; a bad line raises Corrupt each time, for this owner alone."""
 
     def __init__(
-        self, disk: Disk, who: ActorId, folder: Path, ensure: Callable[[ActorId], Path], report: Report
+        self, disk: Disk, who: ActorId, ensure: Callable[[ActorId], Path], report: Report, *, new: bool
     ) -> None:
+        """``new``: there is certainly no journal yet, so none is looked for."""
         self.who = who
         self.lock = threading.RLock()
         self.deferred: list[dict[str, Any]] = []
-        self._path = folder / FILE
-        self._journal = Journal(disk, self._path)
+        self._disk = disk
         self._ensure = ensure
         self._report = report
-        self._records: OwnerRecords | None = None
+        self._records = OwnerRecords(who.save) if new else None
         self._dead_bytes = 0
         self._size = 0
+
+    @cached_property
+    def _path(self) -> Path:
+        return actor_folder(self._disk.root, self.who) / FILE
+
+    @cached_property
+    def _journal(self) -> Journal:
+        return Journal(self._disk, self._path)
 
     @property
     def loaded(self) -> bool:

@@ -57,6 +57,10 @@ class Catalog:
         with self._lock:
             return list(self._owners)
 
+    def lacks(self, who: ActorId) -> bool:
+        """Whether it is certain that an owner has no journal."""
+        return who not in self._owners and not self.unreadable
+
     def count(self, who: ActorId) -> int:
         """Records of one owner."""
         facts = self._owners.get(who)

@@ -90,7 +90,7 @@ class RecordStore:
         self._saves: dict[str, _Save] = {}
         self._owners: WeakValueDictionary[ActorId, OpenOwner] = WeakValueDictionary()
         self._recent: OrderedDict[ActorId, OpenOwner] = OrderedDict()
-        self._records: OrderedDict[tuple[ActorId, int], Record] = OrderedDict()
+        self._records: OrderedDict[Entry, Record] = OrderedDict()
         self._lock = threading.RLock()
         self._listeners: list[Callable[[ActorId], None]] = []
 
@@ -107,12 +107,11 @@ class RecordStore:
 
     def stored(self, owner: OpenOwner, entry: Entry) -> Stored:
         """The whole record of an entry whose owner is locked. Raises Corrupt."""
-        key = (owner.who, entry.number)
         with self._lock:
-            record = self._records.get(key)
+            record = self._records.get(entry)
             if record is not None:
-                self._records.move_to_end(key)
-        return Stored(owner.who, record or self._remember(key, owner.record(entry)), entry)
+                self._records.move_to_end(entry)
+        return Stored(owner.who, record or self._remember(entry, owner.record(entry)), entry)
 
     def catalog(self, save: str) -> Catalog:
         """The owners of a save."""
@@ -121,8 +120,7 @@ class RecordStore:
     @contextmanager
     def opened(self, who: ActorId) -> Iterator[OpenOwner]:
         """The owner, locked and read. Raises Corrupt."""
-        self._save(who.save)
-        owner = self._owner(who)
+        owner = self._owner(who, new=self._save(who.save).catalog.lacks(who))
         with owner.lock:
             owner.records()
             yield owner
@@ -243,8 +241,6 @@ class RecordStore:
         with self._lock:
             self._recent.pop(who, None)
             self._owners.pop(who, None)
-            for key in [key for key in self._records if key[0] == who]:
-                del self._records[key]
         opened = self._saves.get(who.save)
         if opened is not None:
             opened.catalog.note(who, OwnerFacts(0, 0))
@@ -301,7 +297,7 @@ class RecordStore:
         for owner, records in written.items():
             entries = owner.records().entries
             for record, _ in records:
-                self._remember((owner.who, entries[record.head.record_id].number), record)
+                self._remember(entries[record.head.record_id], record)
 
     def _trim(self, owner: OpenOwner) -> int:
         policy = self._retention(owner.who)
@@ -350,19 +346,18 @@ class RecordStore:
         for changed in self._listeners:
             changed(who)
 
-    def _remember(self, key: tuple[ActorId, int], record: Record) -> Record:
+    def _remember(self, entry: Entry, record: Record) -> Record:
         with self._lock:
-            self._records[key] = record
+            self._records[entry] = record
             while len(self._records) > self._limits.max_cached_records:
                 self._records.popitem(last=False)
         return record
 
-    def _owner(self, who: ActorId) -> OpenOwner:
+    def _owner(self, who: ActorId, *, new: bool = False) -> OpenOwner:
         with self._lock:
             owner = self._owners.get(who)
             if owner is None:
-                folder = actor_folder(self._disk.root, who)
-                owner = self._owners[who] = OpenOwner(self._disk, who, folder, self._actors.ensure, self._report)
+                owner = self._owners[who] = OpenOwner(self._disk, who, self._actors.ensure, self._report, new=new)
             self._recent[who] = owner
             self._recent.move_to_end(who)
             while len(self._recent) > self._limits.max_cached_owners:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
 from typing import Any, TypeVar
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 from sidecar.memory.groups import Group
 from sidecar.memory.moments import Moment
+from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import checked_share_of_one, checked_text, require_count, required_id
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import Stored
@@ -17,8 +20,14 @@ from sidecar.memory.retention import RetentionPolicy
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.wire import actor_from, actor_to
 
-E = TypeVar("E", Kind, Authority, ShareKind)
+V = TypeVar("V")
 _MOST_WEIGHT = 10.0
+_KINDS = {memory_pb2.RecordKind.Value(f"RECORD_KIND_{kind.name}"): kind for kind in Kind}
+_AUTHORITIES = {memory_pb2.RecordAuthority.Value(f"RECORD_AUTHORITY_{one.name}"): one for one in Authority}
+_SHARE_KINDS = {memory_pb2.ShareKind.Value(f"SHARE_KIND_{kind.name}"): kind for kind in ShareKind}
+_KIND_VALUES = {kind: value for value, kind in _KINDS.items()}
+_AUTHORITY_VALUES = {authority: value for value, authority in _AUTHORITIES.items()}
+_SHARE_KIND_VALUES = {kind: value for value, kind in _SHARE_KINDS.items()}
 
 
 def actor_in(message: common_pb2.Actor, save: str, field: str) -> ActorId:
@@ -63,7 +72,7 @@ def record_from(message: memory_pb2.NewRecord, save: str, field: str) -> Record:
     head = RecordHead(
         record_id=message.record_id,
         scope=message.scope,
-        kind=_kind_from(message.kind, f"{field}.kind"),
+        kind=_required_value(_KINDS, message.kind, f"{field}.kind"),
         moment=moment,
         importance=message.importance if message.HasField("importance") else 0.5,
         tags=tuple(message.tags),
@@ -88,12 +97,9 @@ def shares_from(messages: Iterable[memory_pb2.Share], moment: Moment, save: str,
 def _share_from(message: memory_pb2.Share, moment: Moment, save: str, field: str) -> Share:
     if not message.HasField("recipient"):
         raise InvalidInput(f"{field}.recipient is required", reason=Reason.FIELD_REQUIRED, field=f"{field}.recipient")
-    kind = _named(memory_pb2.ShareKind, message.kind, ShareKind, f"{field}.kind")
-    if kind is None:
-        raise InvalidInput(f"{field}.kind is required", reason=Reason.FIELD_REQUIRED, field=f"{field}.kind")
     return Share(
         recipient=actor_in(message.recipient, save, f"{field}.recipient"),
-        kind=kind,
+        kind=_required_value(_SHARE_KINDS, message.kind, f"{field}.kind"),
         moment=moment_from(message.moment) if message.HasField("moment") else moment,
         told_by=actor_in(message.told_by, save, f"{field}.told_by") if message.HasField("told_by") else None,
         confidence=message.confidence if message.HasField("confidence") else 1.0,
@@ -104,13 +110,35 @@ def share_to(share: Share) -> memory_pb2.Share:
     """Who else knows a record."""
     message = memory_pb2.Share(
         recipient=actor_to(share.recipient),
-        kind=memory_pb2.ShareKind.Value(f"SHARE_KIND_{share.kind.name}"),
+        kind=_SHARE_KIND_VALUES[share.kind],
         moment=moment_to(share.moment),
         confidence=share.confidence,
     )
     if share.told_by:
         message.told_by.CopyFrom(actor_to(share.told_by))
     return message
+
+
+class RecordMessages:
+    """The messages of records that were sent lately, at most ``most``. Thread-safe."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._messages: OrderedDict[Entry, tuple[str, tuple[Share, ...], memory_pb2.Record]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, stored: Stored) -> memory_pb2.Record:
+        """The message of a record, which the caller must not change."""
+        entry = stored.entry
+        known = self._messages.get(entry)
+        if known is not None and known[0] == entry.superseded_by and known[1] is entry.shares:
+            return known[2]
+        message = record_to(stored)
+        with self._lock:
+            self._messages[entry] = (entry.superseded_by, entry.shares, message)
+            if len(self._messages) > self._most:
+                self._messages.popitem(last=False)
+        return message
 
 
 def record_to(stored: Stored) -> memory_pb2.Record:
@@ -120,7 +148,7 @@ def record_to(stored: Stored) -> memory_pb2.Record:
         record_id=head.record_id,
         owner=actor_to(stored.owner),
         scope=head.scope,
-        kind=memory_pb2.RecordKind.Value(f"RECORD_KIND_{head.kind.name}"),
+        kind=_KIND_VALUES[head.kind],
         payload_json=record.payload,
         moment=moment_to(head.moment),
         importance=head.importance,
@@ -132,7 +160,7 @@ def record_to(stored: Stored) -> memory_pb2.Record:
         superseded_by_id=entry.superseded_by,
         conversation_id=head.conversation_id,
         ordinal=head.ordinal,
-        authority=memory_pb2.RecordAuthority.Value(f"RECORD_AUTHORITY_{head.authority.name}"),
+        authority=_AUTHORITY_VALUES[head.authority],
         embedding_state=memory_pb2.EMBEDDING_STATE_NONE,
         audience=head.audience,
         shares=[share_to(share) for share in entry.shares],
@@ -150,7 +178,7 @@ def filter_from(message: memory_pb2.RecordFilter) -> RecordFilter:
     before, after = message.HasField("at_or_before"), message.HasField("at_or_after")
     return RecordFilter(
         scopes=frozenset(message.scopes),
-        kinds=frozenset(_kind_from(kind, "filter.kinds") for kind in message.kinds),
+        kinds=frozenset(_required_value(_KINDS, kind, "filter.kinds") for kind in message.kinds),
         tags=frozenset(message.tags),
         at_or_before=moment_from(message.at_or_before) if before else None,
         at_or_after=moment_from(message.at_or_after) if after else None,
@@ -222,19 +250,14 @@ def _member(message: common_pb2.Actor, save: str, field: str) -> ActorId:
     return whole if message.role_id.strip() else ActorId(save, whole.actor, "", whole.player, whole.topic, whole.tenant)
 
 
-def _kind_from(value: int, field: str) -> Kind:
-    kind = _named(memory_pb2.RecordKind, value, Kind, field)
-    if kind is None:
-        raise InvalidInput(f"{field} is required", reason=Reason.FIELD_REQUIRED, field=field)
-    return kind
+def _required_value(values: Mapping[Any, V], number: int, field: str) -> V:
+    """Our value of an enum. Raises InvalidInput for one that is not told or does not exist."""
+    value = values.get(number)
+    if value is None:
+        reason = Reason.FIELD_INVALID if number else Reason.FIELD_REQUIRED
+        raise InvalidInput(f"{field} must be one of {', '.join(map(str, values.values()))}", reason=reason, field=field)
+    return value
 
 
-def _authority_from(value: int, field: str) -> Authority:
-    return _named(memory_pb2.RecordAuthority, value, Authority, field) or Authority.GAME
-
-
-def _named(enum: Any, value: int, ours: type[E], field: str) -> E | None:
-    """Our value of the same name; None for the unspecified one."""
-    if value not in enum.values():
-        raise InvalidInput(f"{field} is not one of its values", reason=Reason.FIELD_INVALID, field=field)
-    return next((one for one in ours if enum.Name(value).endswith(f"_{one.name}")), None)
+def _authority_from(number: int, field: str) -> Authority:
+    return _required_value(_AUTHORITIES, number, field) if number else Authority.GAME

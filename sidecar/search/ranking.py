@@ -53,10 +53,16 @@ class Ranking:
             return []
         scores, ticks = self._scores[rows], self._visible.ticks()[rows]
         order = np.lexsort((-ticks, -scores))
-        last = order[min(limit, len(order)) - 1]
-        tied = (scores == scores[last]) & (ticks == ticks[last])
-        kept = order[: limit + int(tied.sum())]
-        return sorted((int(rows[place]) for place in kept), key=self._order)[:limit]
+        scores, ticks, rows = scores[order], ticks[order], rows[order]
+        new = np.flatnonzero((scores[1:] != scores[:-1]) | (ticks[1:] != ticks[:-1])) + 1
+        ends = [*new[: np.searchsorted(new, limit) + 1].tolist(), len(rows)]
+        best: list[int] = []
+        for end in ends:
+            tied = rows[len(best) : end].tolist()
+            best += tied if len(tied) == 1 else sorted(tied, key=self._order)
+            if len(best) >= limit:
+                break
+        return best[:limit]
 
     def score(self, row: int) -> float:
         """What decided the place of a row."""
@@ -66,9 +72,15 @@ class Ranking:
         """BM25 of a row."""
         return float(self._words[row])
 
-    def words_rank(self, row: int) -> int:
-        """The place of a row by BM25 alone, from 1; equal ones share it."""
-        return int((self._words > self._words[row]).sum()) + 1
+    def words_ranks(self, rows: Sequence[int]) -> list[int]:
+        """The places of rows by BM25 alone, from 1; equal ones share theirs."""
+        import numpy as np
+
+        worst_first = np.sort(self._words)
+        ranks: list[int] = (
+            len(worst_first) - np.searchsorted(worst_first, self._words[list(rows)], "right") + 1
+        ).tolist()
+        return ranks
 
     def explained(self, row: int) -> list[WordScore]:
         """The words of the query that a row holds."""
@@ -83,10 +95,9 @@ class Ranking:
                 return WordScore(term, frequency, len(posting.rows), score)
         return None
 
-    def _order(self, row: int) -> tuple[float, int, tuple[str, ...], bytes]:
+    def _order(self, row: int) -> tuple[tuple[str, ...], bytes]:
         who, entry, _ = self._visible.at(row)
-        head = entry.head
-        return (-float(self._scores[row]), -head.moment.tick, _owner_order(who), head.record_id.encode("utf-16-be"))
+        return _owner_order(who), entry.head.record_id.encode("utf-16-be")
 
 
 def _owner_order(who: ActorId) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ class Recall:
             begun = self._clock()
             asked = self._words.analyzer.query(query.text) if query.text else None
             ranking = Ranking(visible, asked.words if asked else None, tags=len(query.wanted.tags))
-            hits = [self._hit(visible, ranking, row, looked, query) for row in ranking.best(query.limit)]
+            hits = self._hits(visible, ranking, looked, query)
             ranked = StageReport(Stage.WORDS, self._since(begun), len(visible), ranking.count)
             return Recalled(
                 state, hits, [snapshot, ranked], degraded, ranking.count, words_cut=asked is not None and asked.cut
@@ -180,11 +180,15 @@ class Recall:
     def _holds_text(self, owner: OpenOwner, entry: Entry, query: Query) -> bool:
         return query.wanted.holds_text(searched_text(self._store.stored(owner, entry).record))
 
-    def _hit(self, visible: Visible, ranking: Ranking, row: int, looked: dict[ActorId, _Looked], query: Query) -> Hit:
-        who, entry, known = visible.at(row)
-        stored = self._store.stored(looked[who].owner, entry)
-        explained = ranking.explained(row) if query.explain else []
-        return Hit(stored, ranking.score(row), ranking.words_score(row), ranking.words_rank(row), known, explained)
+    def _hits(self, visible: Visible, ranking: Ranking, looked: dict[ActorId, _Looked], query: Query) -> list[Hit]:
+        best = ranking.best(query.limit)
+        hits = []
+        for row, words_rank in zip(best, ranking.words_ranks(best), strict=True):
+            who, entry, known = visible.at(row)
+            stored = self._store.stored(looked[who].owner, entry)
+            explained = ranking.explained(row) if query.explain else ()
+            hits.append(Hit(stored, ranking.score(row), ranking.words_score(row), words_rank, known, explained))
+        return hits
 
     def _since(self, begun: float) -> float:
         return (self._clock() - begun) * 1_000

@@ -10,7 +10,7 @@ from sidecar.errors import InvalidInput, NotReady, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, search_pb2
 from sidecar.memory.record_checks import checked_text
 from sidecar.memory.record_filter import checked_filter
-from sidecar.memory.record_wire import actor_in, filter_from, owners_in, record_to, share_to
+from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in, share_to
 from sidecar.search.access import allowed_owners
 from sidecar.search.index_status import IndexStatus, Rebuild
 from sidecar.search.recall import Degraded, Hit, Query, Recall, Recalled, StageReport
@@ -45,6 +45,7 @@ class SearchService:
         self._workers = workers
         self._limits = limits
         self._record_limits = record_limits
+        self._messages = RecordMessages(record_limits.max_cached_records)
 
     async def Search(self, request: search_pb2.SearchRequest, context: Any) -> search_pb2.SearchResponse:
         query = self._query(request)
@@ -56,7 +57,7 @@ class SearchService:
             )
 
         def search() -> search_pb2.SearchResponse:
-            return _response(self._recall.run(query), query, request)
+            return _response(self._recall.run(query), query, request, self._messages)
 
         alone = object()  # queries wait for nobody
         return await self._workers.run(alone, search)
@@ -143,12 +144,14 @@ def _number(value: int) -> Any:
     return int(value)
 
 
-def _response(recalled: Recalled, query: Query, request: search_pb2.SearchRequest) -> search_pb2.SearchResponse:
+def _response(
+    recalled: Recalled, query: Query, request: search_pb2.SearchRequest, messages: RecordMessages
+) -> search_pb2.SearchResponse:
     by_words = request.mode == _LEXICAL
     degraded = [reason for reason in recalled.degraded if not (by_words and reason is Degraded.NO_MODEL)]
     return search_pb2.SearchResponse(
         save=state_to(recalled.state),
-        hits=[_hit_to(hit, place, query) for place, hit in enumerate(recalled.hits, 1)],
+        hits=[_hit_to(hit, place, query, messages) for place, hit in enumerate(recalled.hits, 1)],
         degraded=bool(degraded),
         degraded_reason=_number(max(degraded, default=0)),
         degraded_reasons=[_number(reason) for reason in sorted(degraded, reverse=True)],
@@ -158,9 +161,9 @@ def _response(recalled: Recalled, query: Query, request: search_pb2.SearchReques
     )
 
 
-def _hit_to(hit: Hit, place: int, query: Query) -> search_pb2.Hit:
+def _hit_to(hit: Hit, place: int, query: Query, messages: RecordMessages) -> search_pb2.Hit:
     message = search_pb2.Hit(
-        record=record_to(hit.stored),
+        record=messages.of(hit.stored),
         owner=actor_to(hit.stored.owner),
         score=hit.score,
         rank=place,

@@ -6,8 +6,10 @@ over exactly these rows, numbered 0 to n-1.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from sidecar.memory.owner_records import Entry
@@ -56,13 +58,11 @@ class Visible:
     """All visible rows of a query, part after part."""
 
     def __init__(self, parts: list[Part]) -> None:
-        import numpy as np
-
         self._parts = parts
-        self._starts = np.cumsum([0, *(len(part.rows) for part in parts)])
+        self._starts = list(accumulate((len(part.rows) for part in parts), initial=0))
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return self._starts[-1]
 
     def lengths(self) -> Floats:
         """Of each row, in words."""
@@ -86,9 +86,7 @@ class Visible:
 
     def at(self, row: int) -> tuple[ActorId, Entry, Known]:
         """Whose record a row is, which one, and why it may be seen."""
-        import numpy as np
-
-        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        number = bisect_right(self._starts, row) - 1
         part = self._parts[number]
         entry = part.view.entries[int(part.rows[row - self._starts[number]])]
         return part.owner, entry, part.reason(entry)
@@ -97,7 +95,7 @@ class Visible:
         pieces = [
             piece
             for start, part in zip(self._starts, self._parts, strict=False)
-            if (piece := _piece(part, term, int(start))) is not None
+            if (piece := _piece(part, term, start)) is not None
         ]
         if not pieces:
             return None

@@ -1,4 +1,4 @@
-"""Work that follows behind: a thread that is woken, waits a moment for more, and works until there is no more."""
+"""Work that follows behind: a thread that is woken, waits for a quiet moment, and works until there is no more."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Callable
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import LorekeeperError
 
+_MOST_DELAYS = 10
+
 
 class Background:
     """Calls ``work`` in a thread of its own after :meth:`wake`; True means that more is to be done.
 
-    What ``work`` raises is told and tried again at the next wake. The thread begins with the first wake.
+    It begins once nothing has woken it for ``delay_seconds``, or after ten times as long at the latest. What ``work``
+    raises is told and tried again at the next wake. The thread begins with the first wake.
     """
 
     def __init__(self, name: str, work: Callable[[], bool], *, delay_seconds: float, report: Report) -> None:
@@ -45,9 +48,16 @@ class Background:
             thread.join()
 
     def _run(self) -> None:
-        while self._woken.wait() and not self._ending.wait(self._delay):
-            self._woken.clear()
+        while self._woken.wait() and not self._ending.is_set():
+            self._wait_for_quiet()
             self._work_through()
+
+    def _wait_for_quiet(self) -> None:
+        for _ in range(_MOST_DELAYS):
+            self._woken.clear()
+            if self._ending.wait(self._delay) or not self._woken.is_set():
+                return
+        self._woken.clear()
 
     def _work_through(self) -> None:
         try:
