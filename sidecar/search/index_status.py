@@ -82,13 +82,15 @@ class IndexStatus:
         owners = sorted([owner] if owner else catalog.owners(), key=lock_order)
         step = Rebuild(Phase.TERMS, total=sum(map(catalog.count, owners)))
         self._rebuilding.add(save)
+        written = 0
         try:
             yield step
             for progress in self._indexer.bring_up(save, owners, force=force):
+                done, written = step.done + progress.records, written + progress.added
                 step = replace(
                     step,
-                    done=step.done + progress.records,
-                    skipped=step.skipped + max(0, progress.records - progress.added),
+                    done=done,
+                    skipped=max(0, done - written),
                     failed=step.failed + progress.failed,
                     removed=step.removed + progress.removed,
                 )

@@ -143,13 +143,17 @@ class Indexer:
         waiting: list[OwnerUpdate] = []
         progress = Progress()
         for who in owners:
+            told = 0
             try:
                 for update in self._owner_updates(index, who, compare=compare, force=force):
                     waiting.append(update)
                     if len(waiting) >= self._batch or sum(len(one.added) for one in waiting) >= _ROWS_AT_ONCE:
+                        told += len(update.added)
+                        progress = replace(progress, records=progress.records + len(update.added))
                         yield _written(index, waiting, progress)
                         waiting, progress = [], Progress()
-                progress = replace(progress, records=progress.records + self._store.catalog(save).count(who))
+                rest = max(0, self._store.catalog(save).count(who) - told)
+                progress = replace(progress, records=progress.records + rest)
             except Corrupt:
                 progress = replace(progress, failed=progress.failed + 1)
         yield _written(index, waiting, progress)
