@@ -20,13 +20,31 @@ if TYPE_CHECKING:
     from sidecar.embedding.service import EmbeddingService
     from sidecar.embedding.vectors import VectorStore
     from sidecar.memory.document_store import DocumentStore
+    from sidecar.memory.groups import GroupStore
+    from sidecar.memory.record_mover import RecordMover
+    from sidecar.memory.record_service import RecordService
+    from sidecar.memory.record_store import RecordStore
     from sidecar.memory.service import DocumentService
+    from sidecar.search.indexer import Indexer, Indexes
+    from sidecar.search.recall import Recall
+    from sidecar.search.service import SearchService
+    from sidecar.search.words import WordSource
     from sidecar.storage.actors import Actors
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
-CAPABILITIES = ("memory.documents", "memory.tool", "memory.actors", "embedding", "system")
+CAPABILITIES = (
+    "memory.documents",
+    "memory.tool",
+    "memory.actors",
+    "memory.records",
+    "memory.groups",
+    "memory.retention",
+    "embedding",
+    "search.lexical",
+    "system",
+)
 _EMBEDDING = "lorekeeper.v1.EmbeddingService"
 
 
@@ -50,7 +68,8 @@ class Rooms:
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
-            "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
+            "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.record_service],
+            "lorekeeper.v1.SearchService": lambda: [self.search_service],
             _EMBEDDING: lambda: [self.embedding_service],
         }
 
@@ -70,6 +89,10 @@ class Rooms:
             await self.engine.close()
             self.vectors.close()
         await self.workers.close()
+        if "records" in self.__dict__:
+            self.record_mover.close()
+            self.indexer.close()
+            self.indexes.close()
         self.saves.close()
 
     @cached_property
@@ -98,17 +121,82 @@ class Rooms:
         return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
 
     @cached_property
+    def records(self) -> RecordStore:
+        from sidecar.memory.record_store import RecordStore
+
+        return RecordStore(
+            self._disk,
+            self.actors,
+            self.saves,
+            self._config.records,
+            known=self.indexes,
+            retention=self.groups.retention,
+            report=self._report,
+        )
+
+    @cached_property
+    def record_mover(self) -> RecordMover:
+        from sidecar.memory.record_mover import RecordMover
+
+        return RecordMover(self.records, self._report)
+
+    @cached_property
+    def groups(self) -> GroupStore:
+        from sidecar.memory.groups import GroupStore
+
+        return GroupStore(self._disk, self.saves, self._config.records)
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        from sidecar.search.indexer import Indexes
+
+        in_memory = self._config.storage.mode == "session"
+        return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
+
+    @cached_property
+    def indexer(self) -> Indexer:
+        from sidecar.search.indexer import Indexer
+
+        return Indexer(self.records, self.indexes, self.words, self._config.search, self._report)
+
+    @cached_property
+    def words(self) -> WordSource:
+        from sidecar.search.words import WordSource
+
+        return WordSource(self.records, self.indexes.of, self._config.search.language)
+
+    @cached_property
+    def recall(self) -> Recall:
+        from sidecar.search.recall import Recall
+        from sidecar.search.views import Views
+
+        return Recall(self.records, self.groups, self.saves, self.words, Views(self.words, self._config.search))
+
+    @cached_property
     def memory_service(self) -> DocumentService:
         from sidecar.chat.roles import role_policy
         from sidecar.memory.actor_files import ActorFiles
+        from sidecar.memory.remember_tool import RememberTool
         from sidecar.memory.service import DocumentService
         from sidecar.memory.toolbox import MemoryTool, Toolbox
+        from sidecar.search.tool import SearchTool
 
-        memory_tool = MemoryTool(self.documents, remembers=lambda role: role_policy(role).memory_tool)
+        def offers(role: str, tool: str) -> bool:
+            policy = role_policy(role)
+            return policy.memory_tool and (policy.allowed_tools is None or tool in policy.allowed_tools)
+
+        toolbox = Toolbox(
+            [
+                MemoryTool(self.documents, remembers=lambda role: role_policy(role).memory_tool),
+                RememberTool(self.records, self._config.records, offers),
+                SearchTool(self.recall, self._config.records, offers),
+            ]
+        )
+        files = ActorFiles(self._disk, self.actors, self.saves, parts=[self.documents, self.records, self.indexes])
         return DocumentService(
             store=self.documents,
-            toolbox=Toolbox([memory_tool]),
-            files=ActorFiles(self._disk, self.actors, self.saves, parts=[self.documents]),
+            toolbox=toolbox,
+            files=files,
             saves=self.saves,
             workers=self.workers,
             limits=self._config.memory,
@@ -140,6 +228,44 @@ class Rooms:
         from sidecar.embedding.service import EmbeddingService
 
         return EmbeddingService(self.engine, self.vectors, self._paging)
+
+    @cached_property
+    def record_service(self) -> RecordService:
+        from sidecar.memory.kept_answers import KeptAnswers
+        from sidecar.memory.record_service import RecordService
+
+        self._follow_behind()
+        return RecordService(
+            store=self.records,
+            groups=self.groups,
+            saves=self.saves,
+            workers=self.workers,
+            limits=self._config.records,
+            answers=KeptAnswers(self._config.records.kept_answers),
+            paging=self._paging,
+        )
+
+    @cached_property
+    def search_service(self) -> SearchService:
+        from sidecar.search.index_status import IndexStatus
+        from sidecar.search.service import SearchService
+
+        self._follow_behind()
+        return SearchService(
+            recall=self.recall,
+            status=IndexStatus(self.records, self.indexes, self.indexer, self._words_version),
+            saves=self.saves,
+            workers=self.workers,
+            limits=self._config.search,
+            record_limits=self._config.records,
+        )
+
+    def _follow_behind(self) -> None:
+        """Have the inboxes emptied and the index kept up to date from now on."""
+        self.record_mover, self.indexer  # noqa: B018 - building them is what starts them
+
+    def _words_version(self) -> str:
+        return self.words.analyzer.version
 
     @property
     def _paging(self) -> Paging:
