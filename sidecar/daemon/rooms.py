@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sidecar.search.indexer import Indexer, Indexes
     from sidecar.search.recall import Recall
     from sidecar.search.service import SearchService
+    from sidecar.search.views import Views
     from sidecar.search.words import WordSource
     from sidecar.storage.actors import Actors
     from sidecar.storage.save_state import SaveStates
@@ -168,9 +169,14 @@ class Rooms:
     @cached_property
     def recall(self) -> Recall:
         from sidecar.search.recall import Recall
+
+        return Recall(self.records, self.groups, self.saves, self.words, self.views)
+
+    @cached_property
+    def views(self) -> Views:
         from sidecar.search.views import Views
 
-        return Recall(self.records, self.groups, self.saves, self.words, Views(self.words, self._config.search))
+        return Views(self.words, self._config.search)
 
     @cached_property
     def memory_service(self) -> DocumentService:
@@ -247,12 +253,16 @@ class Rooms:
 
     @cached_property
     def search_service(self) -> SearchService:
+        from sidecar.search.at_hand import AtHand
         from sidecar.search.index_status import IndexStatus
+        from sidecar.search.recall import Recall
         from sidecar.search.service import SearchService
 
         self._follow_behind()
+        at_hand = AtHand(self.records, self.groups, self.views)
         return SearchService(
             recall=self.recall,
+            recall_at_hand=Recall(at_hand, self.groups, self.saves, self.words, self.views),
             status=IndexStatus(self.records, self.indexes, self.indexer, self._words_version),
             saves=self.saves,
             workers=self.workers,

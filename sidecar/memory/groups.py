@@ -21,6 +21,7 @@ from sidecar.storage.keys import ActorId, save_folder
 from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
+_MOST_KNOWN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,18 @@ class GroupStore:
                 known = self._known[save] = self._load(save)
         return known
 
+    def knows(self, save: str) -> bool:
+        """Whether reading the groups of a save costs no disk access."""
+        return save in self._known
+
     def of(self, who: ActorId) -> tuple[Group, ...]:
         """The groups of an actor as of now, and the one of everybody. Raises Corrupt."""
         groups = self._memberships.get(who)
         if groups is None:
             with self._lock:
                 groups = self._memberships[who] = (*self.read(who.save).of(who), Group(EVERYONE))
+                if len(self._memberships) > _MOST_KNOWN:
+                    del self._memberships[next(iter(self._memberships))]
         return groups
 
     def retention(self, who: ActorId) -> RetentionPolicy | None:

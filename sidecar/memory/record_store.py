@@ -113,6 +113,21 @@ class RecordStore:
                 self._records.move_to_end(entry)
         return Stored(owner.who, record or self._remember(entry, owner.record(entry)), entry)
 
+    def remembered(self, owner: OpenOwner, entry: Entry) -> Stored | None:
+        """The whole record of an entry where it is in memory."""
+        record = self._records.get(entry)
+        return Stored(owner.who, record, entry) if record else None
+
+    def open_owner(self, who: ActorId) -> OpenOwner | None:
+        """An owner that was read already."""
+        owner = self._owners.get(who)
+        return owner if owner and owner.loaded else None
+
+    def open_catalog(self, save: str) -> Catalog | None:
+        """The owners of a save that is open already."""
+        opened = self._saves.get(save)
+        return opened.catalog if opened else None
+
     def catalog(self, save: str) -> Catalog:
         """The owners of a save."""
         return self._save(save).catalog

@@ -51,14 +51,15 @@ class OwnerView:
         self._labels: dict[Hashable, array[int]] = {}
         self._terms: dict[str, tuple[array[int], array[int]]] = {}
         self._rows: dict[Entry, int] = {}
-        self._seen = 0
+        #: The number of the last row that was taken in.
+        self.seen = 0
         self._changes = 0
         #: How many rows the cache of views has counted for this one.
         self.counted = 0
 
     def follow(self, records: OwnerRecords, words_of: Callable[[Sequence[Entry]], Iterable[Words]]) -> None:
         """Take in what was added to the owner's records and what changed there."""
-        added = records.after(self._seen)
+        added = records.after(self.seen)
         for entry, words in zip(added, words_of(added) if added else (), strict=True):
             self._add(entry, words)
         for entry in records.changed[self._changes :]:
@@ -66,7 +67,7 @@ class OwnerView:
             if row is not None:
                 self._found.put(row, not entry.forgotten)
                 self._superseded.put(row, bool(entry.superseded_by))
-        self._seen, self._changes = records.last, len(records.changed)
+        self.seen, self._changes = records.last, len(records.changed)
 
     @property
     def mostly_gone(self) -> bool:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 from sidecar.errors import Corrupt
 from sidecar.memory.groups import Group, GroupStore
 from sidecar.memory.open_owner import OpenOwner
 from sidecar.memory.owner_records import Entry
+from sidecar.memory.record_catalog import Catalog
 from sidecar.memory.record_filter import RecordFilter
-from sidecar.memory.record_store import RecordStore, Stored, lock_order
+from sidecar.memory.record_store import Stored, lock_order
 from sidecar.memory.records import searched_text
 from sidecar.search.access import OWN, SOURCE, Known, Reach
 from sidecar.search.ranking import Ranking, WordScore
@@ -101,12 +103,22 @@ class _Looked:
     reach: Reach
 
 
+class Searched(Protocol):
+    """What a search needs of the record store."""
+
+    def catalog(self, save: str) -> Catalog: ...
+
+    def opened(self, who: ActorId) -> AbstractContextManager[OpenOwner]: ...
+
+    def stored(self, owner: OpenOwner, entry: Entry) -> Stored: ...
+
+
 class Recall:
     """Runs queries; thread-safe."""
 
     def __init__(
         self,
-        store: RecordStore,
+        store: Searched,
         groups: GroupStore,
         saves: SaveStates,
         words: WordSource,
@@ -125,8 +137,9 @@ class Recall:
         """The answer. Raises Corrupt where an owner that was named cannot be read."""
         begun = self._clock()
         with ExitStack() as stack:
+            catalog = self._store.catalog(query.who.save)
             groups = self._groups.of(query.who) if query.groups else ()
-            looked, degraded = self._looked_at(query, groups, stack)
+            looked, degraded = self._looked_at(query, groups, catalog, stack)
             state = self._saves.state(query.who.save)
             visible, snapshot = self._visible(query, groups, looked, begun)
             begun = self._clock()
@@ -139,11 +152,11 @@ class Recall:
             )
 
     def _looked_at(
-        self, query: Query, groups: Sequence[Group], stack: ExitStack
+        self, query: Query, groups: Sequence[Group], catalog: Catalog, stack: ExitStack
     ) -> tuple[dict[ActorId, _Looked], list[Degraded]]:
         degraded = [Degraded.NO_MODEL]
         looked = {}
-        for who, reach in sorted(self._reaches(query, groups).items(), key=lambda item: lock_order(item[0])):
+        for who, reach in sorted(_reaches(query, groups, catalog).items(), key=lambda item: lock_order(item[0])):
             try:
                 looked[who] = _Looked(stack.enter_context(self._store.opened(who)), reach)
             except Corrupt:
@@ -151,14 +164,6 @@ class Recall:
                     raise
                 degraded.append(Degraded.INDEX_DAMAGED)
         return looked, degraded
-
-    def _reaches(self, query: Query, groups: Sequence[Group]) -> dict[ActorId, Reach]:
-        targets: list[Hashable] = [group.group_id for group in groups]
-        if query.shared:
-            targets.append(query.who)
-        addressed = self._store.catalog(query.who.save).knowing(targets)
-        named = {who: Reach(OWN if who == query.who else SOURCE) for who in query.owners}
-        return {who: Reach(ids=frozenset(ids)) for who, ids in addressed.items() if who != query.who} | named
 
     def _visible(
         self, query: Query, groups: Sequence[Group], looked: dict[ActorId, _Looked], begun: float
@@ -192,3 +197,13 @@ class Recall:
 
     def _since(self, begun: float) -> float:
         return (self._clock() - begun) * 1_000
+
+
+def _reaches(query: Query, groups: Sequence[Group], catalog: Catalog) -> dict[ActorId, Reach]:
+    """The owners that a query looks at: those that are named, and those that address something to the actor."""
+    targets: list[Hashable] = [group.group_id for group in groups]
+    if query.shared:
+        targets.append(query.who)
+    addressed = catalog.knowing(targets)
+    named = {who: Reach(OWN if who == query.who else SOURCE) for who in query.owners}
+    return {who: Reach(ids=frozenset(ids)) for who, ids in addressed.items() if who != query.who} | named

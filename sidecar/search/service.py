@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from sidecar.errors import InvalidInput, NotReady, Reason
@@ -12,6 +13,7 @@ from sidecar.memory.record_checks import checked_text
 from sidecar.memory.record_filter import checked_filter
 from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in, share_to
 from sidecar.search.access import allowed_owners
+from sidecar.search.at_hand import NotAtHand, is_quick
 from sidecar.search.index_status import IndexStatus, Rebuild
 from sidecar.search.recall import Degraded, Hit, Query, Recall, Recalled, StageReport
 from sidecar.search.terms import MAX_CHARS, MAX_WORDS
@@ -27,12 +29,13 @@ _NEEDS_MODEL = (search_pb2.SEARCH_MODE_VECTOR,)
 
 
 class SearchService:
-    """Queries run in threads, side by side; so does a rebuild, batch by batch."""
+    """Queries of hot owners are answered at once, others in threads, side by side; a rebuild runs batch by batch."""
 
     def __init__(
         self,
         *,
         recall: Recall,
+        recall_at_hand: Recall,
         status: IndexStatus,
         saves: SaveStates,
         workers: Workers,
@@ -40,6 +43,7 @@ class SearchService:
         record_limits: RecordSettings,
     ) -> None:
         self._recall = recall
+        self._recall_at_hand = recall_at_hand
         self._status = status
         self._saves = saves
         self._workers = workers
@@ -56,11 +60,14 @@ class SearchService:
                 field="require_semantic" if request.require_semantic else "mode",
             )
 
-        def search() -> search_pb2.SearchResponse:
-            return _response(self._recall.run(query), query, request, self._messages)
+        return _response(await self._recalled(query), query, request, self._messages)
 
+    async def _recalled(self, query: Query) -> Recalled:
+        if is_quick(query):
+            with suppress(NotAtHand):
+                return self._recall_at_hand.run(query)
         alone = object()  # queries wait for nobody
-        return await self._workers.run(alone, search)
+        return await self._workers.run(alone, lambda: self._recall.run(query))
 
     async def GetIndexStatus(
         self, request: search_pb2.GetIndexStatusRequest, context: Any

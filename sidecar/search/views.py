@@ -34,6 +34,13 @@ class Views:
             self._keep(owner, view)
         return view, before > 0
 
+    def lag(self, owner: OpenOwner) -> int:
+        """How many records the view of a locked owner has still to take in."""
+        known = self._views.get(owner.who)
+        if known is None or known[0] is not owner:
+            return len(owner.records().entries)
+        return len(owner.records().after(known[1].seen))
+
     def forget(self, save: str) -> None:
         """Drop the views of a save."""
         with self._lock:
