@@ -20,12 +20,16 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """``code`` is from the list in ``docs/diagnostics.md``; ``details`` hold counts, names of files and limits."""
+    """``code`` is from the list in ``docs/diagnostics.md``; ``details`` hold counts, names of files and limits.
+
+    What is ``routine`` is told to who watches and neither logged nor kept.
+    """
 
     code: str
     message: str
     severity: Severity = Severity.INFORMATION
     details: Mapping[str, str] = field(default_factory=dict)
+    routine: bool = False
 
 
 Report = Callable[[Diagnostic], None]

@@ -80,6 +80,22 @@ class SearchSettings:
     max_query_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest query text")
     max_cached_views: int = limit(4_096, 16, 1_000_000, "owners", "owners whose words are kept in memory")
     max_cached_rows: int = limit(200_000, 1_000, 10_000_000, "records", "records whose words are kept in memory")
+    max_cached_vector_bytes: int = limit(
+        536_870_912, 1_048_576, 68_719_476_736, "bytes", "vectors kept in memory; one owner's are kept in any case"
+    )
+    max_compared: int = limit(
+        1_000_000, 1, 100_000_000, "vectors", "vectors that one query compares; beyond: words only"
+    )
+    query_embedding_seconds: float = limit(
+        3.0, 0.001, 300.0, "seconds", "the longest wait for the vector of a query; beyond: words only"
+    )
+    embedding_batch: int = limit(32, 1, 256, "texts", "texts embedded together in the background")
+    max_embedding_owners: int = limit(
+        20_000, 16, 1_000_000, "owners", "owners whose new records wait for vectors; others are found later"
+    )
+    near_duplicate_similarity: float = limit(
+        0.95, 0.0, 1.0, "cosine", "from here on a record is flagged as near duplicate; 0: none is"
+    )
     index_batch: int = limit(256, 1, 10_000, "owners", "owners indexed in one transaction")
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 

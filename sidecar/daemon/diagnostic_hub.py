@@ -48,13 +48,16 @@ class DiagnosticHub:
         self._loop = loop
 
     def report(self, diagnostic: Diagnostic) -> None:
+        if diagnostic.routine and not self._watchers:
+            return
         with self._lock:
             self._kept.append(Numbered(next(self._numbers), time.time(), diagnostic))
-        _log.log(
-            _LEVELS[diagnostic.severity],
-            diagnostic.message,
-            extra={"code": diagnostic.code, "details": dict(diagnostic.details)},
-        )
+        if not diagnostic.routine:
+            _log.log(
+                _LEVELS[diagnostic.severity],
+                diagnostic.message,
+                extra={"code": diagnostic.code, "details": dict(diagnostic.details)},
+            )
         self._wake()
 
     async def watch(self, after: int | None) -> AsyncIterator[tuple[Numbered, int]]:

@@ -6,6 +6,7 @@ a daemon serve before Python has read all of them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
 if TYPE_CHECKING:
     from sidecar.embedding.engine import EmbeddingEngine
+    from sidecar.embedding.model_host import HostState
     from sidecar.embedding.service import EmbeddingService
     from sidecar.embedding.vectors import VectorStore
     from sidecar.memory.document_store import DocumentStore
@@ -25,9 +27,16 @@ if TYPE_CHECKING:
     from sidecar.memory.record_service import RecordService
     from sidecar.memory.record_store import RecordStore
     from sidecar.memory.service import DocumentService
+    from sidecar.search.embedding_queue import EmbeddingQueue
+    from sidecar.search.finder import Finder
     from sidecar.search.indexer import Indexer, Indexes
-    from sidecar.search.recall import Recall
+    from sidecar.search.meaning import Meanings
+    from sidecar.search.owner_texts import OwnerTexts
     from sidecar.search.service import SearchService
+    from sidecar.search.vector_cache import VectorCache
+    from sidecar.search.vector_feed import VectorFeed
+    from sidecar.search.vector_index import VectorGarbage, VectorIndex
+    from sidecar.search.vector_maker import VectorMaker
     from sidecar.search.views import Views
     from sidecar.search.words import WordSource
     from sidecar.storage.actors import Actors
@@ -44,6 +53,7 @@ CAPABILITIES = (
     "memory.retention",
     "embedding",
     "search.lexical",
+    "search.hybrid",
     "system",
 )
 _EMBEDDING = "lorekeeper.v1.EmbeddingService"
@@ -65,6 +75,7 @@ class Rooms:
         self._config = config
         self._serving = serving
         self._report = report
+        self._loop = asyncio.get_running_loop()
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
@@ -86,14 +97,17 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "embedding_queue" in self.__dict__:
+            await self.embedding_queue.close()
         if "engine" in self.__dict__:
             await self.engine.close()
-            self.vectors.close()
         await self.workers.close()
         if "records" in self.__dict__:
             self.record_mover.close()
             self.indexer.close()
             self.indexes.close()
+        if "vectors" in self.__dict__:
+            self.vectors.close()
         self.saves.close()
 
     @cached_property
@@ -149,14 +163,18 @@ class Rooms:
 
     @cached_property
     def indexes(self) -> Indexes:
-        from sidecar.search.indexer import Indexes
+        from sidecar.search.embedding_queue import EmbeddingQueue
+    from sidecar.search.finder import Finder
+    from sidecar.search.indexer import Indexes
 
         in_memory = self._config.storage.mode == "session"
         return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
 
     @cached_property
     def indexer(self) -> Indexer:
-        from sidecar.search.indexer import Indexer
+        from sidecar.search.embedding_queue import EmbeddingQueue
+    from sidecar.search.finder import Finder
+    from sidecar.search.indexer import Indexer
 
         return Indexer(self.records, self.indexes, self.words, self._config.search, self._report)
 
@@ -167,16 +185,94 @@ class Rooms:
         return WordSource(self.records, self.indexes.of, self._config.search.language)
 
     @cached_property
-    def recall(self) -> Recall:
-        from sidecar.search.recall import Recall
-
-        return Recall(self.records, self.groups, self.saves, self.words, self.views)
-
-    @cached_property
     def views(self) -> Views:
         from sidecar.search.views import Views
 
         return Views(self.words, self._config.search)
+
+    @cached_property
+    def finder(self) -> Finder:
+        from sidecar.search.at_hand import AtHand, MatricesAtHand
+        from sidecar.search.finder import Finder
+        from sidecar.search.recall import Recall
+
+        parts = (self.groups, self.saves, self.words, self.views)
+        at_hand = Recall(AtHand(self.records, self.groups, self.views), *parts, MatricesAtHand(self.matrices))
+        return Finder(
+            Recall(self.records, *parts, self.matrices), at_hand, self.meanings, self.workers, self._report
+        )
+
+    @cached_property
+    def meanings(self) -> Meanings:
+        from sidecar.search.meaning import Meanings
+
+        return Meanings(self.engine, self._loop, seconds=self._config.search.query_embedding_seconds)
+
+    @cached_property
+    def vector_feed(self) -> VectorFeed:
+        from sidecar.search.vector_feed import VectorFeed
+
+        return VectorFeed(self.vectors, self._report)
+
+    @cached_property
+    def matrices(self) -> VectorCache:
+        from sidecar.search.vector_cache import VectorCache
+
+        settings = self._config.search
+        return VectorCache(
+            self.vector_feed,
+            self.embedding_queue.changed,
+            most_bytes=settings.max_cached_vector_bytes,
+            most_compared=settings.max_compared,
+        )
+
+    @cached_property
+    def owner_texts(self) -> OwnerTexts:
+        from sidecar.search.owner_texts import OwnerTexts
+
+        return OwnerTexts(self.records, self.indexes, self.vectors)
+
+    @cached_property
+    def vector_maker(self) -> VectorMaker:
+        from sidecar.search.vector_maker import VectorMaker
+
+        return VectorMaker(self.engine, self.vector_feed, self._report)
+
+    @cached_property
+    def vector_garbage(self) -> VectorGarbage:
+        from sidecar.search.vector_index import VectorGarbage
+
+        return VectorGarbage(self.vectors, self.indexes)
+
+    @cached_property
+    def vector_index(self) -> VectorIndex:
+        from sidecar.search.vector_index import VectorIndex
+
+        return VectorIndex(
+            self.engine,
+            self.vectors,
+            self.records,
+            self.indexes,
+            self.owner_texts,
+            self.vector_maker,
+            self.vector_garbage,
+            batch=self._config.search.embedding_batch,
+        )
+
+    @cached_property
+    def embedding_queue(self) -> EmbeddingQueue:
+        from sidecar.search.embedding_queue import EmbeddingQueue
+
+        return EmbeddingQueue(
+            self.engine,
+            self.owner_texts,
+            self.vector_maker,
+            self.meanings,
+            lambda save: self.records.catalog(save).owners(),
+            self._loop,
+            self._config.search,
+            self._report,
+        )
 
     @cached_property
     def memory_service(self) -> DocumentService:
@@ -195,7 +291,7 @@ class Rooms:
             [
                 MemoryTool(self.documents, remembers=lambda role: role_policy(role).memory_tool),
                 RememberTool(self.records, self._config.records, offers),
-                SearchTool(self.recall, self._config.records, offers),
+                SearchTool(self.finder.from_thread, self._config.records, offers),
             ]
         )
         files = ActorFiles(self._disk, self.actors, self.saves, parts=[self.documents, self.records, self.indexes])
@@ -213,14 +309,19 @@ class Rooms:
     def engine(self) -> EmbeddingEngine:
         from sidecar.embedding.catalogue import Catalogue
         from sidecar.embedding.engine import EmbeddingEngine
-        from sidecar.embedding.model_host import HostState
 
         settings = self._config.embedding
         return EmbeddingEngine(
             settings,
             Catalogue(self._disk.root / "models", settings),
-            watch=lambda state: self._serving(_EMBEDDING, state is HostState.READY),
+            watch=self._model_changed,
         )
+
+    def _model_changed(self, state: HostState) -> None:
+        from sidecar.embedding.model_host import HostState
+
+        self._serving(_EMBEDDING, state is HostState.READY)
+        self.embedding_queue.model_changed()
 
     @cached_property
     def vectors(self) -> VectorStore:
@@ -231,7 +332,8 @@ class Rooms:
 
     @cached_property
     def embedding_service(self) -> EmbeddingService:
-        from sidecar.embedding.service import EmbeddingService
+        from sidecar.embedding.model_host import HostState
+    from sidecar.embedding.service import EmbeddingService
 
         return EmbeddingService(self.engine, self.vectors, self._paging)
 
@@ -253,17 +355,16 @@ class Rooms:
 
     @cached_property
     def search_service(self) -> SearchService:
-        from sidecar.search.at_hand import AtHand
+        from sidecar.gen.lorekeeper.v1 import save_pb2
         from sidecar.search.index_status import IndexStatus
-        from sidecar.search.recall import Recall
         from sidecar.search.service import SearchService
 
         self._follow_behind()
-        at_hand = AtHand(self.records, self.groups, self.views)
         return SearchService(
-            recall=self.recall,
-            recall_at_hand=Recall(at_hand, self.groups, self.saves, self.words, self.views),
+            finder=self.finder,
             status=IndexStatus(self.records, self.indexes, self.indexer, self._words_version),
+            vectors=self.vector_index,
+            settings_of=lambda _save: save_pb2.SaveSettings(),
             saves=self.saves,
             workers=self.workers,
             limits=self._config.search,
@@ -273,9 +374,12 @@ class Rooms:
     def _follow_behind(self) -> None:
         """Have the inboxes emptied and the index kept up to date from now on."""
         self.record_mover, self.indexer  # noqa: B018 - building them is what starts them
+        self.indexer.written = self.embedding_queue.changed
+        self.indexes.released = self.vector_garbage.released
+        self.records.opening = self.embedding_queue.opened
 
     def _words_version(self) -> str:
-        return self.words.analyzer.version
+        return self.words.version
 
     @property
     def _paging(self) -> Paging:

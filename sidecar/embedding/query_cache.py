@@ -40,6 +40,10 @@ class QueryCache:
         self._entries.move_to_end((identity, text_hash))
         return found
 
+    def holds(self, identity: EmbeddingIdentity, text_hash: bytes) -> bool:
+        """Whether a query is remembered; asking counts neither as a hit nor as a use."""
+        return (identity, text_hash) in self._entries
+
     def put(self, identity: EmbeddingIdentity, text_hash: bytes, query: CachedQuery) -> None:
         self._entries[identity, text_hash] = query
         self._entries.move_to_end((identity, text_hash))

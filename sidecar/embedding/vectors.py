@@ -36,6 +36,7 @@ _PAGE_BYTES = 32_768
 
 _VALUE_BYTES = 4
 _SLACK = 1.2
+_UNIT_TOLERANCE = 1e-3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS identities (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL
@@ -66,6 +67,42 @@ class VectorStore:
             for key, value in self._values(identity, hashes)
             if len(value) == size
         }
+
+    def load_many(
+        self, identity: EmbeddingIdentity, hashes: Sequence[bytes]
+    ) -> tuple[dict[bytes, NDArray[np.float32]], list[bytes]]:
+        """As :meth:`get_many`, but checked: unit vectors by text hash, and the hashes of those that are damaged (of a
+        wrong length, not finite, not of length one)."""
+        import numpy as np
+
+        size = identity.dimensions * _VALUE_BYTES
+        found: dict[bytes, NDArray[np.float32]] = {}
+        damaged = []
+        for key, value in self._values(identity, hashes):
+            vector = np.frombuffer(value, dtype="<f4") if len(value) == size else None
+            if vector is not None and abs(float(vector @ vector) - 1) <= _UNIT_TOLERANCE:
+                found[key] = vector.astype(np.float32, copy=False)
+            else:
+                damaged.append(key)
+        return found, damaged
+
+    def elsewhere(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> set[bytes]:
+        """Those of ``hashes`` that have a vector of another identity."""
+        found: set[bytes] = set()
+        for part in _parts(hashes):
+            sql = (
+                f"SELECT DISTINCT hash FROM vectors WHERE hash IN ({','.join('?' * len(part))}) "
+                "AND identity IN (SELECT id FROM identities WHERE name <> ?)"
+            )
+            given = (*part, str(identity))
+            rows = self._with(lambda db, sql=sql, given=given: db.execute(sql, given).fetchall())  # type: ignore[misc]
+            found.update(key for (key,) in rows)
+        return found
+
+    def remove(self, hashes: Sequence[bytes], *, identity: EmbeddingIdentity | None = None) -> int:
+        """Remove the vectors of texts, of one identity or of all; how many there were."""
+        only = " AND identity = (SELECT id FROM identities WHERE name = ?)" if identity else ""
+        return sum(self._with(lambda db, part=part: _forget(db, part, only, identity)) for part in _parts(hashes))  # type: ignore[misc]
 
     def missing(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> list[bytes]:
         """Those of ``hashes`` that have no vector, in order and once each."""
@@ -233,6 +270,14 @@ def _put(db: sqlite3.Connection, identity: EmbeddingIdentity, rows: Sequence[tup
 def _remove(db: sqlite3.Connection, rows: Sequence[int]) -> int:
     with _transaction(db):
         return max(0, db.executemany("DELETE FROM vectors WHERE id = ?", [(row,) for row in rows]).rowcount)
+
+
+def _forget(db: sqlite3.Connection, hashes: Sequence[bytes], only: str, identity: EmbeddingIdentity | None) -> int:
+    given = (*hashes, str(identity)) if identity else tuple(hashes)
+    identities = "identity IN (SELECT id FROM identities)"  # what lets the index by identity and hash be used
+    with _transaction(db):
+        sql = f"DELETE FROM vectors WHERE {identities} AND hash IN ({','.join('?' * len(hashes))}){only}"
+        return max(0, db.execute(sql, given).rowcount)
 
 
 def _remove_others(db: sqlite3.Connection, kept: Sequence[str]) -> int:

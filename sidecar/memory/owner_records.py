@@ -10,7 +10,7 @@ was compacted holds fewer rows, with their numbers, and ``{"n":3,"op":"end"}`` w
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,10 @@ class OwnerRecords:
                 break
             found.append(entry)
         return found[::-1]
+
+    def by_content(self, hashes: Container[str]) -> list[Entry]:
+        """The entries whose content has one of the hashes."""
+        return [entry for entry in self.entries.values() if entry.content_hash in hashes]
 
     def addressed(self) -> dict[Hashable, set[str]]:
         """Which records are meant for whom besides the owner."""

@@ -93,6 +93,8 @@ class RecordStore:
         self._records: OrderedDict[Entry, Record] = OrderedDict()
         self._lock = threading.RLock()
         self._listeners: list[Callable[[ActorId], None]] = []
+        #: Called with each save that is used for the first time.
+        self.opening: Callable[[str], None] = lambda _save: None
 
     def listen(self, changed: Callable[[ActorId], None]) -> None:
         """Call ``changed`` with each owner whose records changed, once the change is safe."""
@@ -386,6 +388,7 @@ class RecordStore:
         with self._lock:
             if save not in self._saves:
                 self._saves[save] = self._open_save(save)
+                self.opening(save)
             return self._saves[save]
 
     def _open_save(self, save: str) -> _Save:

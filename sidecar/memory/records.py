@@ -98,9 +98,12 @@ class Record:
 
 
 def searched_text(record: Record) -> str:
-    """What is searched: the searchable text, the payload's text values (never its names or escapes), and the tags."""
-    leaves = string_leaves(json.loads(record.payload))
-    return "\n".join(part for part in (record.text, *leaves, *record.head.tags) if part)
+    """What is searched by words and by meaning, each part once: the searchable text with who spoke it, the payload's
+    text values (never its names or escapes), and the tags."""
+    speaker, text = record.head.speaker, record.text
+    spoken = f"{speaker}: {text}" if speaker and text else speaker or text
+    leaves = (leaf for leaf in string_leaves(json.loads(record.payload)) if leaf != text)
+    return "\n".join(dict.fromkeys(part for part in (spoken, *leaves, *record.head.tags) if part))
 
 
 def content_hash(record: Record) -> str:

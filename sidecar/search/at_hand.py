@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.memory.groups import GroupStore
 from sidecar.memory.open_owner import OpenOwner
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_catalog import Catalog
 from sidecar.memory.record_store import RecordStore, Stored
+from sidecar.search.owner_view import OwnerView
 from sidecar.search.recall import Query
+from sidecar.search.vector_cache import VectorCache
+from sidecar.search.vector_rows import VectorRows
 from sidecar.search.views import Views
 from sidecar.storage.keys import ActorId
 
@@ -64,6 +68,24 @@ class AtHand:
         if stored is None:
             raise NotAtHand
         return stored
+
+
+class MatricesAtHand:
+    """Matrices that are in memory and up to date."""
+
+    def __init__(self, cache: VectorCache) -> None:
+        self._cache = cache
+
+    @property
+    def most_compared(self) -> int:
+        return self._cache.most_compared
+
+    def of(self, who: ActorId, view: OwnerView, identity: EmbeddingIdentity) -> tuple[VectorRows, int]:
+        """The matrix as it is."""
+        rows = self._cache.present(who, view, identity)
+        if rows is None or rows.lag(self._cache.feed):
+            raise NotAtHand
+        return rows, 0
 
 
 def is_quick(query: Query) -> bool:

@@ -1,7 +1,7 @@
 """The derived index of one save: what is known of its owners, and the words of their records.
 
     owners   folder, address (JSON), size of its journal, number of its last row, records, addressed (JSON)
-    words    owner, hash of the record's content → length in words, terms joined by spaces
+    words    owner, hash of the record's content → length in words, terms joined by spaces, hash of the text to embed
 
 An entry is tied to its record by the content's hash alone: where a journal was exchanged, what is left of the same
 content is used again and the rest is removed. Nothing here is needed to answer: what the index does not know is read
@@ -32,8 +32,10 @@ MIGRATIONS = (
         hash TEXT NOT NULL,
         length INTEGER NOT NULL,
         terms TEXT NOT NULL,
+        text BLOB NOT NULL,
         PRIMARY KEY (owner, hash)
-    ) WITHOUT ROWID
+    ) WITHOUT ROWID;
+    CREATE INDEX words_by_text ON words (text)
     """,
 )
 _OWNERS = "SELECT folder, address, size, last, records, addressed FROM owners"
@@ -54,11 +56,13 @@ class OwnerRow:
 
 @dataclass(frozen=True, slots=True)
 class WordsRow:
-    """The words of one record's content."""
+    """The words of one record's content. ``text`` is the hash by which its vector is kept, empty where there is nothing
+    to embed."""
 
     hash: str
     length: int
     terms: str
+    text: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class Index:
 
     def words(self, folder: str) -> dict[str, WordsRow]:
         """The words of all of an owner's records, by content hash."""
-        query = f"SELECT hash, length, terms FROM words WHERE {_OWN}"
+        query = f"SELECT hash, length, terms, text FROM words WHERE {_OWN}"
         found = self._database.run(lambda database: database.execute(query, (folder,)).fetchall())
         return {row[0]: WordsRow(*row) for row in found or ()}
 
@@ -98,13 +102,30 @@ class Index:
         found = self._database.run(lambda database: database.execute(query, (folder,)).fetchall())
         return {row[0] for row in found or ()}
 
-    def write(self, updates: Iterable[OwnerUpdate]) -> bool:
-        """Take in what changed, in one transaction."""
-        return self._database.run(lambda database: _write(database, updates)) is not None
+    def texts(self, folder: str | None = None) -> list[tuple[str, bytes]]:
+        """The content hash of each record, of one owner or of all, with the hash of its text to embed."""
+        query = "SELECT hash, text FROM words" + (f" WHERE {_OWN}" if folder else "")
+        given = (folder,) if folder else ()
+        return self._database.run(lambda database: database.execute(query, given).fetchall()) or []
 
-    def remove(self, folders: Iterable[str]) -> bool:
-        """Forget owners with all their words."""
-        return self._database.run(lambda database: _remove(database, folders)) is not None
+    def uses(self, texts: Sequence[bytes]) -> set[bytes] | None:
+        """Which of a few texts any record has; None where that cannot be told."""
+        query = f"SELECT DISTINCT text FROM words WHERE text IN ({','.join('?' * len(texts))})"
+        found = self._database.run(lambda database: database.execute(query, tuple(texts)).fetchall())
+        return None if found is None else {row[0] for row in found}
+
+    def write(self, updates: Iterable[OwnerUpdate]) -> list[bytes] | None:
+        """Take in what changed, in one transaction; the texts that were removed, or None where it failed."""
+        return self._database.run(lambda database: _write(database, updates))
+
+    def remove(self, folders: Iterable[str]) -> list[bytes] | None:
+        """Forget owners with all their words; as :meth:`write`."""
+        return self._database.run(lambda database: _remove(database, folders))
+
+    def unfinished(self) -> bool:
+        """Whether the words of any owner may be missing here."""
+        query = "SELECT count(*) FROM owners WHERE size < 0"
+        return bool(self._database.run(lambda database: database.execute(query).fetchone()[0]) or 0)
 
     def distrust(self) -> None:
         """Take what is known of owners for unfinished, so that it is compared with their journals."""
@@ -123,7 +144,8 @@ class Index:
         self._database.delete()
 
 
-def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> bool:
+def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> list[bytes]:
+    gone: list[bytes] = []
     for update in updates:
         row = update.row
         database.execute(
@@ -133,16 +155,20 @@ def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> bool
             (row.folder, row.address, row.size, row.last, row.records, row.addressed),
         )
         (owner,) = database.execute("SELECT owner FROM owners WHERE folder = ?", (row.folder,)).fetchone()
-        database.executemany("DELETE FROM words WHERE owner = ? AND hash = ?", ((owner, old) for old in update.removed))
+        for old in update.removed:
+            query = "DELETE FROM words WHERE owner = ? AND hash = ? RETURNING text"
+            gone += (text for (text,) in database.execute(query, (owner, old)).fetchall())
         database.executemany(
-            "INSERT OR REPLACE INTO words VALUES (?, ?, ?, ?)",
-            ((owner, words.hash, words.length, words.terms) for words in update.added),
+            "INSERT OR REPLACE INTO words VALUES (?, ?, ?, ?, ?)",
+            ((owner, words.hash, words.length, words.terms, words.text) for words in update.added),
         )
-    return True
+    return gone
 
 
-def _remove(database: sqlite3.Connection, folders: Iterable[str]) -> bool:
+def _remove(database: sqlite3.Connection, folders: Iterable[str]) -> list[bytes]:
+    gone: list[bytes] = []
     for folder in folders:
-        database.execute(f"DELETE FROM words WHERE {_OWN}", (folder,))
+        removed = database.execute(f"DELETE FROM words WHERE {_OWN} RETURNING text", (folder,)).fetchall()
+        gone += (text for (text,) in removed)
         database.execute("DELETE FROM owners WHERE folder = ?", (folder,))
-    return True
+    return gone

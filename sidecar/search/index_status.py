@@ -15,13 +15,14 @@ class Phase(IntEnum):
     """What a rebuild is doing. The numbers are those of the contract."""
 
     TERMS = 1
+    VECTORS = 2
     CLEANUP = 3
     DONE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records, those whose words are in the index, entries without a record, owners that cannot be read."""
+    """Of a save or an owner: records, those whose words are in the index, entries without a record, owners that cannot be read."""
 
     total: int
     terms_ready: int

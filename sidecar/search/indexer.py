@@ -45,15 +45,23 @@ class Indexes:
         self._report = report
         self._open: dict[str, Index] = {}
         self._lock = Lock()
+        #: Called with texts that were removed; another record may still have them.
+        self.released: Callable[[Sequence[bytes]], None] = lambda _texts: None
 
     def of(self, save: str) -> Index:
         """The index of a save."""
-        with self._lock:
-            index = self._open.get(save)
-            if index is None:
-                path = None if self._in_memory else self._path(save)
-                index = self._open[save] = Index(DerivedDatabase(path, MIGRATIONS, self._version(), self._report))
-            return index
+        return self._at(save_folder(self._root, save).name)
+
+    def unused(self, texts: Sequence[bytes]) -> list[bytes]:
+        """Those of a few texts that certainly no record of any save has."""
+        used: set[bytes] = set()
+        for name in self._saves():
+            index = self._at(name)
+            found = None if index.unfinished() else index.uses(texts)
+            if found is None:
+                return []
+            used |= found
+        return [text for text in texts if text not in used]
 
     def facts(self, save: str) -> Mapping[str, tuple[ActorId, OwnerFacts]]:
         """What is known of the owners of a save, by the names of their folders."""
@@ -71,7 +79,7 @@ class Indexes:
     def erased(self, who: ActorId) -> None:
         """Forget an owner's words."""
         if self._in_memory or self._path(who.save).exists():
-            self.of(who.save).remove([folder_name(who)])
+            self.released(self.of(who.save).remove([folder_name(who)]) or [])
 
     def exchanged(self, save: str) -> None:
         """Trust nothing that is known of a save's owners: their folders were exchanged. Words stay: they are tied to
@@ -83,6 +91,18 @@ class Indexes:
         with self._lock:
             for index in self._open.values():
                 index.close()
+
+    def _at(self, name: str) -> Index:
+        with self._lock:
+            index = self._open.get(name)
+            if index is None:
+                path = None if self._in_memory else self._root / "index" / f"{name}.sqlite3"
+                index = self._open[name] = Index(DerivedDatabase(path, MIGRATIONS, self._version(), self._report))
+            return index
+
+    def _saves(self) -> list[str]:
+        """The folder names of all saves that hold something."""
+        return list(self._open) if self._in_memory else [path.name for path in (self._root / "saves").glob("s-*")]
 
     def _path(self, save: str) -> Path:
         return self._root / "index" / (save_folder(self._root, save).name + ".sqlite3")
@@ -101,6 +121,8 @@ class Indexer:
         self._dirty: dict[ActorId, None] = {}
         self._lock = Lock()
         self._background = Background("indexer", self._work, delay_seconds=limits.index_delay_seconds, report=report)
+        #: Called with each owner whose words were written.
+        self.written: Callable[[ActorId], None] = lambda _who: None
         store.listen(self.changed)
 
     def changed(self, who: ActorId) -> None:
@@ -140,23 +162,33 @@ class Indexer:
     ) -> Iterator[Progress]:
         """Write what the index lacks, many small owners in one transaction, a large one in several."""
         index = self._indexes.of(save)
-        waiting: list[OwnerUpdate] = []
+        waiting: list[tuple[ActorId, OwnerUpdate]] = []
         progress = Progress()
         for who in owners:
             told = 0
             try:
                 for update in self._owner_updates(index, who, compare=compare, force=force):
-                    waiting.append(update)
-                    if len(waiting) >= self._batch or sum(len(one.added) for one in waiting) >= _ROWS_AT_ONCE:
+                    waiting.append((who, update))
+                    if len(waiting) >= self._batch or sum(len(one.added) for _, one in waiting) >= _ROWS_AT_ONCE:
                         told += len(update.added)
                         progress = replace(progress, records=progress.records + len(update.added))
-                        yield _written(index, waiting, progress)
+                        yield self._written(index, waiting, progress)
                         waiting, progress = [], Progress()
                 rest = max(0, self._store.catalog(save).count(who) - told)
                 progress = replace(progress, records=progress.records + rest)
             except Corrupt:
                 progress = replace(progress, failed=progress.failed + 1)
-        yield _written(index, waiting, progress)
+        yield self._written(index, waiting, progress)
+
+    def _written(self, index: Index, updates: Sequence[tuple[ActorId, OwnerUpdate]], progress: Progress) -> Progress:
+        added, removed = (sum(len(getattr(update, name)) for _, update in updates) for name in ("added", "removed"))
+        released = index.write(update for _, update in updates) if updates else []
+        if released is None:
+            return replace(progress, failed=progress.failed + added)
+        self._indexes.released(released)
+        for who in dict.fromkeys(who for who, update in updates if update.added):
+            self.written(who)
+        return replace(progress, added=added, removed=removed)
 
     def _owner_updates(self, index: Index, who: ActorId, *, compare: bool, force: bool) -> Iterator[OwnerUpdate]:
         with self._store.opened(who) as owner:
@@ -200,13 +232,6 @@ def _planned(
     if known == row and not missing and hashes == present:
         return None
     return row, missing, sorted(hashes - present)
-
-
-def _written(index: Index, updates: Sequence[OwnerUpdate], progress: Progress) -> Progress:
-    added, removed = (sum(len(getattr(update, name)) for update in updates) for name in ("added", "removed"))
-    if updates and not index.write(updates):
-        return replace(progress, failed=progress.failed + added)
-    return replace(progress, added=added, removed=removed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidecar.memory.owner_records import Entry, OwnerRecords
 from sidecar.memory.record_filter import RecordFilter
+from sidecar.search.context import ALONE, Neighbours, neighbours
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,10 +32,11 @@ _NEVER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of one record: its length in words, and how often each term stands in it."""
+    """The words of one record: its length in words, how often each term stands in it, and the hash of its text."""
 
     length: int
     counts: Counter[str]
+    text: bytes = b""
 
 
 class OwnerView:
@@ -42,12 +44,19 @@ class OwnerView:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self._ticks = _Column("int64")
-        self._expiries = _Column("int64")
-        self._importances = _Column("float64")
-        self._lengths = _Column("float64")
-        self._found = _Column("bool")
-        self._superseded = _Column("bool")
+        #: Of each row, the hash by which its vector is kept; empty where there is nothing to embed.
+        self.texts: list[bytes] = []
+        self._ticks = Column("int64")
+        self._expiries = Column("int64")
+        self._importances = Column("float64")
+        self._lengths = Column("float64")
+        self._found = Column("bool")
+        self._talks = Column("int64")
+        self._ordinals = Column("int64")
+        self._talk_numbers: dict[str, int] = {}
+        self._id_places: Ints | None = None
+        self._around: tuple[Ints, Neighbours] | None = None
+        self._superseded = Column("bool")
         self._labels: dict[Hashable, array[int]] = {}
         self._terms: dict[str, tuple[array[int], array[int]]] = {}
         self._rows: dict[Entry, int] = {}
@@ -128,6 +137,31 @@ class OwnerView:
         lengths: Floats = self._lengths.data
         return lengths
 
+    @property
+    def talks(self) -> bool:
+        """Whether any of its records is a turn of a conversation."""
+        return bool(self._talk_numbers)
+
+    def around(self, rows: Ints) -> Neighbours:
+        """Who stands beside whom among some rows, numbered 0 to n-1. The last answer is kept: the next query mostly
+        sees the same rows."""
+        import numpy as np
+
+        if self._around is None or not np.array_equal(self._around[0], rows):
+            self._around = rows, neighbours(self._talks.data[rows], self._ordinals.data[rows])
+        return self._around[1]
+
+    def id_places(self) -> Ints:
+        """The place of each row's record id in the order of ids (UTF-16, as everywhere)."""
+        import numpy as np
+
+        if self._id_places is None or len(self._id_places) != len(self.entries):
+            ids = [entry.head.record_id.encode("utf-16-be") for entry in self.entries]
+            places = np.empty(len(ids), np.int64)
+            places[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
+            self._id_places = places
+        return self._id_places
+
     def _in_time(self, wanted: RecordFilter) -> Bools:
         now, since = wanted.at_or_before, wanted.at_or_after
         mask: Bools = self._found.data.copy()
@@ -146,7 +180,10 @@ class OwnerView:
     def _add(self, entry: Entry, words: Words) -> None:
         row, head = len(self.entries), entry.head
         self.entries.append(entry)
+        self.texts.append(words.text)
         self._rows[entry] = row
+        self._ordinals.add(head.ordinal or 0)
+        self._talks.add(self._talk_number(head.conversation_id) if head.ordinal is not None else ALONE)
         self._ticks.add(head.moment.tick)
         self._expiries.add(head.expires.tick if head.expires else _NEVER)
         self._importances.add(head.importance)
@@ -160,13 +197,16 @@ class OwnerView:
             rows.append(row)
             counts.append(count)
 
+    def _talk_number(self, conversation: str) -> int:
+        return self._talk_numbers.setdefault(conversation, len(self._talk_numbers)) if conversation else ALONE
+
     def _none(self) -> Bools:
         import numpy as np
 
         return np.zeros(len(self.entries), dtype=bool)
 
 
-class _Column:
+class Column:
     """Numbers that grow at the end; ``data`` is what is there now."""
 
     def __init__(self, kind: str) -> None:

@@ -1,20 +1,21 @@
-"""One search: what may be seen, which of it answers the words, in which order, and an account of it all.
+"""One search: what may be seen, what answers by words and by meaning, in which order, and an account of it all.
 
-    owners, groups, shares → visible rows → words (BM25) → order → hits
+    owners, groups, shares → visible rows → words ┐
+                                          meaning ┴→ one score → order for the game → hits
 
-All owners of a query are locked while it runs, so that it sees one moment of the save. Hits are the stored records.
+All owners of a query are locked while it runs, so that every channel sees one moment of the save. The query's own
+vector is made before. Hits are the stored records. Whatever of meaning fails costs meaning, never the answer.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Protocol
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
 
-from sidecar.errors import Corrupt
+from sidecar.errors import Corrupt, Unavailable
 from sidecar.memory.groups import Group, GroupStore
 from sidecar.memory.open_owner import OpenOwner
 from sidecar.memory.owner_records import Entry
@@ -23,37 +24,21 @@ from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import Stored, lock_order
 from sidecar.memory.records import searched_text
 from sidecar.search.access import OWN, SOURCE, Known, Reach
-from sidecar.search.ranking import Ranking, WordScore
-from sidecar.search.views import Views
+from sidecar.search.meaning import NOT_ASKED, Meaning
+from sidecar.search.options import Options
+from sidecar.search.outcome import Degraded, Hit, Recalled, Stage
+from sidecar.search.owner_view import OwnerView
+from sidecar.search.ranking import Ranking
+from sidecar.search.rerank import Now, Reranked, Reranker, rerank
+from sidecar.search.similar import Similar, similar
+from sidecar.search.stages import Stages
 from sidecar.search.visible import Visible, visible_part
 from sidecar.search.words import WordSource
 from sidecar.storage.keys import ActorId
-from sidecar.storage.save_state import SaveState, SaveStates
+from sidecar.storage.save_state import SaveStates
 
-
-class Stage(IntEnum):
-    """A step of a search. The numbers are those of the contract."""
-
-    SNAPSHOT = 2
-    WORDS = 3
-
-
-class Degraded(IntEnum):
-    """Why an answer is less than it could be. The numbers are those of the contract."""
-
-    NO_MODEL = 1
-    INDEX_DAMAGED = 9
-
-
-@dataclass(frozen=True, slots=True)
-class StageReport:
-    """What a step did: milliseconds, rows looked at, rows passed on, whether it used what was there."""
-
-    stage: Stage
-    milliseconds: float
-    scanned: int
-    candidates: int
-    reused: bool = False
+if TYPE_CHECKING:
+    from sidecar.search.similar import Matrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +54,7 @@ class Query:
     groups: bool = True
     shared: bool = True
     explain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A record that was found: ``score`` decided its place, ``words_score`` (BM25) is what its words were worth."""
-
-    stored: Stored
-    score: float
-    words_score: float
-    words_rank: int
-    known: Known
-    explained: Sequence[WordScore] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """What was found, as of one state of the save; ``count`` tells how many records the words were found in."""
-
-    state: SaveState
-    hits: list[Hit]
-    stages: list[StageReport]
-    degraded: list[Degraded]
-    count: int
-    words_cut: bool = False
+    options: Options = field(default_factory=Options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +63,17 @@ class _Looked:
 
     owner: OpenOwner
     reach: Reach
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What all channels found among the rows that a query may see; ``degraded`` grows until the answer is made."""
+
+    looked: dict[ActorId, _Looked]
+    visible: Visible
+    ranking: Ranking
+    similar: Similar
+    degraded: list[Degraded]
 
 
 class Searched(Protocol):
@@ -113,6 +86,12 @@ class Searched(Protocol):
     def stored(self, owner: OpenOwner, entry: Entry) -> Stored: ...
 
 
+class OwnerViews(Protocol):
+    """Where the view of a locked owner comes from, and whether it was there already."""
+
+    def of(self, owner: OpenOwner) -> tuple[OwnerView, bool]: ...
+
+
 class Recall:
     """Runs queries; thread-safe."""
 
@@ -122,39 +101,56 @@ class Recall:
         groups: GroupStore,
         saves: SaveStates,
         words: WordSource,
-        views: Views,
+        views: OwnerViews,
+        matrices: Matrices,
         *,
-        clock: Callable[[], float] = time.perf_counter,
+        reranker: Reranker = rerank,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._store = store
         self._groups = groups
         self._saves = saves
         self._words = words
         self._views = views
+        self._matrices = matrices
+        self._rerank = reranker
         self._clock = clock
 
-    def run(self, query: Query) -> Recalled:
-        """The answer. Raises Corrupt where an owner that was named cannot be read."""
-        begun = self._clock()
+    def run(self, query: Query, meaning: Meaning = NOT_ASKED) -> Recalled:
+        """The answer; ``meaning`` is what the query's text means.
+
+        Raises Corrupt where an owner that was named cannot be read.
+        """
+        stages = Stages(self._clock)
         with ExitStack() as stack:
             catalog = self._store.catalog(query.who.save)
             groups = self._groups.of(query.who) if query.groups else ()
             looked, degraded = self._looked_at(query, groups, catalog, stack)
             state = self._saves.state(query.who.save)
-            visible, snapshot = self._visible(query, groups, looked, begun)
-            begun = self._clock()
+            visible = self._visible(query, groups, looked, stages)
             asked = self._words.analyzer.query(query.text) if query.text else None
-            ranking = Ranking(visible, asked.words if asked else None, tags=len(query.wanted.tags))
-            hits = self._hits(visible, ranking, looked, query)
-            ranked = StageReport(Stage.WORDS, self._since(begun), len(visible), ranking.count)
+            options = query.options if meaning.vector is not None else query.options.by_words_only()
+            ranking = Ranking(visible, asked.words if asked else None, options)
+            stages.add(Stage.WORDS, len(visible), ranking.find_words())
+            by_meaning = self._by_meaning(visible, ranking, meaning, stages)
+            degraded += [*meaning.degraded, *by_meaning.degraded]
+            hits = self._hits(query, _Found(looked, visible, ranking, by_meaning, degraded), stages)
             return Recalled(
-                state, hits, [snapshot, ranked], degraded, ranking.count, words_cut=asked is not None and asked.cut
+                state=state,
+                hits=hits,
+                stages=stages.told,
+                degraded=list(dict.fromkeys(degraded)),
+                options=options,
+                weights=ranking.weights,
+                identity=meaning.identity,
+                words_cut=asked is not None and asked.cut,
+                query_cut=meaning.dropped,
             )
 
     def _looked_at(
         self, query: Query, groups: Sequence[Group], catalog: Catalog, stack: ExitStack
     ) -> tuple[dict[ActorId, _Looked], list[Degraded]]:
-        degraded = [Degraded.NO_MODEL]
+        degraded: list[Degraded] = []
         looked = {}
         for who, reach in sorted(_reaches(query, groups, catalog).items(), key=lambda item: lock_order(item[0])):
             try:
@@ -166,8 +162,8 @@ class Recall:
         return looked, degraded
 
     def _visible(
-        self, query: Query, groups: Sequence[Group], looked: dict[ActorId, _Looked], begun: float
-    ) -> tuple[Visible, StageReport]:
+        self, query: Query, groups: Sequence[Group], looked: dict[ActorId, _Looked], stages: Stages
+    ) -> Visible:
         parts, scanned, reused = [], 0, True
         for who, one in looked.items():
             view, known_before = self._views.of(one.owner)
@@ -180,23 +176,76 @@ class Recall:
             scanned += len(entries) if one.reach.known else len(one.reach.ids)
             reused &= known_before
         visible = Visible(parts)
-        return visible, StageReport(Stage.SNAPSHOT, self._since(begun), scanned, len(visible), reused)
+        stages.add(Stage.SNAPSHOT, scanned, len(visible), reused=reused)
+        return visible
 
     def _holds_text(self, owner: OpenOwner, entry: Entry, query: Query) -> bool:
         return query.wanted.holds_text(searched_text(self._store.stored(owner, entry).record))
 
-    def _hits(self, visible: Visible, ranking: Ranking, looked: dict[ActorId, _Looked], query: Query) -> list[Hit]:
-        best = ranking.best(query.limit)
+    def _by_meaning(self, visible: Visible, ranking: Ranking, meaning: Meaning, stages: Stages) -> Similar:
+        """Score by meaning as far as that is possible; failures are told, not raised."""
+        if meaning.vector is None or meaning.identity is None:
+            return Similar()
+        stages.took(Stage.EMBEDDING, meaning.milliseconds, 1, 1, reused=meaning.reused)
+        try:
+            found = similar(visible, self._matrices, meaning.identity, meaning.vector, stages)
+        except Unavailable:
+            return Similar(degraded=(Degraded.INDEX_UNAVAILABLE,))
+        if found.values is not None:
+            stages.add(Stage.VECTORS_COMPARED, found.compared, ranking.find_meaning(found.values))
+        return found
+
+    def _hits(self, query: Query, found: _Found, stages: Stages) -> list[Hit]:
+        ranking, visible = found.ranking, found.visible
+        count = ranking.fuse()
+        rows = ranking.best(ranking.needed(query.limit))
+        stages.add(Stage.FUSION, count, len(rows))
         hits = []
-        for row, words_rank in zip(best, ranking.words_ranks(best), strict=True):
-            who, entry, known = visible.at(row)
-            stored = self._store.stored(looked[who].owner, entry)
-            explained = ranking.explained(row) if query.explain else ()
-            hits.append(Hit(stored, ranking.score(row), ranking.words_score(row), words_rank, known, explained))
+        for place, reranked in self._ordered(query, found, rows, stages)[: query.limit]:
+            who, entry, known = visible.at(rows[place])
+            stored = self._store.stored(found.looked[who].owner, entry)
+            hits.append(_hit(query, found, rows[place], place, stored, known, reranked))
         return hits
 
-    def _since(self, begun: float) -> float:
-        return (self._clock() - begun) * 1_000
+    def _ordered(
+        self, query: Query, found: _Found, rows: Sequence[int], stages: Stages
+    ) -> Sequence[tuple[int, Reranked | None]]:
+        """The places in fused order, in the final order; a reranker that fails leaves the fused order, and that is
+        told."""
+        fused = [(place, None) for place in range(len(rows))]
+        reranking = found.ranking.reranking(rows)
+        if reranking is None or not rows:
+            return fused
+        try:
+            order = [(one.index, one) for one in self._rerank(*reranking, now=_now(query.wanted))]
+        except Exception:  # whatever is wrong with it, there is a good order already
+            found.degraded.append(Degraded.RERANKER_FAILED)
+            return fused
+        stages.add(Stage.RERANK, len(rows), len(order))
+        return order
+
+
+def _hit(
+    query: Query, found: _Found, row: int, place: int, stored: Stored, known: Known, reranked: Reranked | None
+) -> Hit:
+    ranking = found.ranking
+    fused = float(ranking.scores[row]) if query.text else ranking.importance(row)
+    return Hit(
+        stored=stored,
+        known=known,
+        score=float(reranked.total) if reranked else fused,
+        fused_score=fused,
+        fused_rank=place + 1,
+        channels=ranking.said(row),
+        reranked=reranked,
+        explained=ranking.explained(row) if query.explain else (),
+        vector=found.similar.state(row),
+    )
+
+
+def _now(wanted: RecordFilter) -> Now | None:
+    moment = wanted.at_or_before
+    return Now(moment.timeline, moment.tick) if moment else None
 
 
 def _reaches(query: Query, groups: Sequence[Group], catalog: Catalog) -> dict[ActorId, Reach]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Protocol
 
 #: The most places by which a hit can rise or fall; no bound where the fused order is given no weight.
 MAX_SHIFT = 5
@@ -65,6 +66,14 @@ class Reranked:
     def total(self) -> int:
         """What decides."""
         return self.source_order + self.importance + self.recency - self.diversity
+
+
+class Reranker(Protocol):
+    """Puts candidates, which come in fused order, into their final order; each once at most."""
+
+    def __call__(
+        self, candidates: Sequence[Candidate], options: RerankOptions, *, now: Now | None = None
+    ) -> Sequence[Reranked]: ...
 
 
 def places(scores: Sequence[float], clear_difference: float) -> list[float]:

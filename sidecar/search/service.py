@@ -3,48 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
-from sidecar.errors import InvalidInput, NotReady, Reason
-from sidecar.gen.lorekeeper.v1 import common_pb2, search_pb2
+from sidecar.embedding.wire import identity_to
+from sidecar.errors import InvalidInput, NotReady, Reason, Unavailable
+from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
 from sidecar.memory.record_checks import checked_text
 from sidecar.memory.record_filter import checked_filter
-from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in, share_to
+from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in
 from sidecar.search.access import allowed_owners
-from sidecar.search.at_hand import NotAtHand, is_quick
-from sidecar.search.index_status import IndexStatus, Rebuild
-from sidecar.search.recall import Degraded, Hit, Query, Recall, Recalled, StageReport
-from sidecar.search.terms import MAX_CHARS, MAX_WORDS
+from sidecar.search.answers import response_to
+from sidecar.search.finder import Finder
+from sidecar.search.index_status import Counts, IndexStatus, Phase, Rebuild
+from sidecar.search.option_wire import options_from
+from sidecar.search.outcome import Degraded
+from sidecar.search.recall import Query
+from sidecar.search.vector_index import VectorCounts, VectorIndex
 from sidecar.settings import RecordSettings, SearchSettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import Workers
-from sidecar.wire import actor_from, actor_to, state_to
-
-_LEXICAL = search_pb2.SEARCH_MODE_LEXICAL
-_EMPTY, _DEGRADED = search_pb2.INDEX_STATE_EMPTY, search_pb2.INDEX_STATE_DEGRADED
-_NEEDS_MODEL = (search_pb2.SEARCH_MODE_VECTOR,)
+from sidecar.wire import actor_from, state_to
 
 
 class SearchService:
-    """Queries of hot owners are answered at once, others in threads, side by side; a rebuild runs batch by batch."""
+    """A rebuild runs batch by batch, between which others get their turn."""
 
     def __init__(
         self,
         *,
-        recall: Recall,
-        recall_at_hand: Recall,
+        finder: Finder,
         status: IndexStatus,
+        vectors: VectorIndex,
+        settings_of: Callable[[str], save_pb2.SaveSettings],
         saves: SaveStates,
         workers: Workers,
         limits: SearchSettings,
         record_limits: RecordSettings,
     ) -> None:
-        self._recall = recall
-        self._recall_at_hand = recall_at_hand
+        """``settings_of`` tells what a save has put as its defaults."""
+        self._finder = finder
         self._status = status
+        self._vectors = vectors
+        self._settings_of = settings_of
         self._saves = saves
         self._workers = workers
         self._limits = limits
@@ -53,21 +56,8 @@ class SearchService:
 
     async def Search(self, request: search_pb2.SearchRequest, context: Any) -> search_pb2.SearchResponse:
         query = self._query(request)
-        if request.require_semantic or request.mode in _NEEDS_MODEL:
-            raise NotReady(
-                "no embedding model is ready, so records cannot be found by meaning; search by words instead",
-                reason=Reason.NO_MODEL,
-                field="require_semantic" if request.require_semantic else "mode",
-            )
-
-        return _response(await self._recalled(query), query, request, self._messages)
-
-    async def _recalled(self, query: Query) -> Recalled:
-        if is_quick(query):
-            with suppress(NotAtHand):
-                return self._recall_at_hand.run(query)
-        alone = object()  # queries wait for nobody
-        return await self._workers.run(alone, lambda: self._recall.run(query))
+        found = await self._finder.find(query, semantic=request.require_semantic)
+        return response_to(found, query, request.limit, self._messages)
 
     async def GetIndexStatus(
         self, request: search_pb2.GetIndexStatusRequest, context: Any
@@ -75,21 +65,7 @@ class SearchService:
         save, owner = _scope(request)
 
         def status() -> search_pb2.GetIndexStatusResponse:
-            counts = self._status.counts(save, owner)
-            return search_pb2.GetIndexStatusResponse(
-                # Without a model no record has a vector, so there is nothing between EMPTY and DEGRADED.
-                state=_EMPTY if not counts.total and not counts.orphan else _DEGRADED,
-                total=counts.total,
-                pending=counts.total,
-                orphan=counts.orphan,
-                requires_rebuild=counts.orphan > 0 or counts.terms_ready < counts.total,
-                damaged=counts.unreadable,
-                terms_ready=counts.terms_ready,
-                tokenizer_version=counts.version,
-                rebuilding=counts.rebuilding,
-                bytes=counts.bytes,
-                degraded_reason=common_pb2.DEGRADED_REASON_NO_MODEL,
-            )
+            return self._status_to(self._status.counts(save, owner), self._vector_counts(save, owner))
 
         response = await self._workers.run(("index", save), status)
         response.save.CopyFrom(state_to(self._saves.state(save)))
@@ -99,12 +75,22 @@ class SearchService:
         self, request: search_pb2.RebuildIndexRequest, context: Any
     ) -> AsyncIterator[search_pb2.RebuildIndexResponse]:
         save, owner = _scope(request)
-        begun = time.perf_counter()
-        if request.vectors and not request.terms:
+        both = request.terms == request.vectors
+        if request.vectors and not request.terms and self._vectors.identity is None:
             raise NotReady("no embedding model is ready", reason=Reason.NO_MODEL, field="vectors")
-        steps = await self._run(save, lambda: self._status.rebuild(save, owner, force=request.force))
+        begun, step = time.perf_counter(), Rebuild(Phase.TERMS, 0)
+        async for step in self._rebuilt_terms(save, owner, force=request.force and (both or request.terms)):
+            if both or request.terms:
+                yield self._progress(save, step, begun)
+        if (both or request.vectors) and self._vectors.identity is not None:
+            async for step in self._vectors.rebuild(save, owner, force=request.force):
+                yield self._progress(save, step, begun)
+        yield self._progress(save, replace(step, phase=Phase.DONE), begun)
+
+    async def _rebuilt_terms(self, save: str, owner: ActorId | None, *, force: bool) -> AsyncIterator[Rebuild]:
+        steps = await self._run(save, lambda: self._status.rebuild(save, owner, force=force))
         while (step := await self._run(save, lambda: next(steps, None))) is not None:
-            yield self._progress(save, step, begun)
+            yield step
 
     async def _run(self, save: str, work: Callable[[], Any]) -> Any:
         return await self._workers.run(("rebuild", save), work)
@@ -138,7 +124,40 @@ class SearchService:
             groups=request.include_groups if request.HasField("include_groups") else not named,
             shared=request.include_shared if request.HasField("include_shared") else not named,
             explain=request.explain,
+            options=options_from(request, self._settings_of(who.save)),
         )
+
+    def _vector_counts(self, save: str, owner: ActorId | None) -> VectorCounts | None:
+        """How the vectors stand; None where that cannot be told now."""
+        try:
+            return self._vectors.counts(save, owner)
+        except Unavailable:
+            return None
+
+    def _status_to(self, terms: Counts, vectors: VectorCounts | None) -> search_pb2.GetIndexStatusResponse:
+        known = vectors or VectorCounts()
+        ready = min(known.ready, terms.total)
+        stale = min(known.stale, terms.total - ready)
+        pending = terms.total - ready - stale
+        behind = self._vectors.identity is not None and pending + stale > 0
+        message = search_pb2.GetIndexStatusResponse(
+            state=_state(terms, pending=pending, stale=stale),
+            total=terms.total,
+            ready=ready,
+            pending=pending,
+            stale=stale,
+            orphan=terms.orphan,
+            requires_rebuild=terms.orphan > 0 or terms.terms_ready < terms.total or behind,
+            damaged=terms.unreadable,
+            terms_ready=terms.terms_ready,
+            tokenizer_version=terms.version,
+            rebuilding=terms.rebuilding,
+            bytes=terms.bytes,
+            degraded_reason=_number(Degraded.INDEX_UNAVAILABLE if vectors is None else self._vectors.prevented()),
+        )
+        if self._vectors.identity is not None:
+            message.identity.CopyFrom(identity_to(self._vectors.identity))
+        return message
 
 
 def _scope(request: Any) -> tuple[str, ActorId | None]:
@@ -146,90 +165,14 @@ def _scope(request: Any) -> tuple[str, ActorId | None]:
     return save, actor_in(request.owner, save, "owner") if request.HasField("owner") else None
 
 
+def _state(terms: Counts, *, pending: int, stale: int) -> search_pb2.IndexState.ValueType:
+    if not terms.total and not terms.orphan:
+        return search_pb2.INDEX_STATE_EMPTY
+    if stale:
+        return search_pb2.INDEX_STATE_REBUILD_REQUIRED
+    return search_pb2.INDEX_STATE_DEGRADED if pending or terms.orphan else search_pb2.INDEX_STATE_READY
+
+
 def _number(value: int) -> Any:
     """One of our enums, whose numbers are those of the contract."""
     return int(value)
-
-
-def _response(
-    recalled: Recalled, query: Query, request: search_pb2.SearchRequest, messages: RecordMessages
-) -> search_pb2.SearchResponse:
-    by_words = request.mode == _LEXICAL
-    degraded = [reason for reason in recalled.degraded if not (by_words and reason is Degraded.NO_MODEL)]
-    return search_pb2.SearchResponse(
-        save=state_to(recalled.state),
-        hits=[_hit_to(hit, place, query, messages) for place, hit in enumerate(recalled.hits, 1)],
-        degraded=bool(degraded),
-        degraded_reason=_number(max(degraded, default=0)),
-        degraded_reasons=[_number(reason) for reason in sorted(degraded, reverse=True)],
-        stages=[_stage_to(stage) for stage in recalled.stages],
-        cuts=list(_cuts(recalled, query, request)),
-        mode=_LEXICAL,
-    )
-
-
-def _hit_to(hit: Hit, place: int, query: Query, messages: RecordMessages) -> search_pb2.Hit:
-    message = search_pb2.Hit(
-        record=messages.of(hit.stored),
-        owner=actor_to(hit.stored.owner),
-        score=hit.score,
-        rank=place,
-        fused_score=hit.score,
-        fused_rank=place,
-        access=_number(hit.known.access),
-        group_id=hit.known.group_id,
-    )
-    if query.text:
-        channel = search_pb2.SEARCH_CHANNEL_LEXICAL
-        message.channels.add(channel=channel, score=hit.words_score, rank=hit.words_rank, weight=1.0)
-    if hit.known.share:
-        message.share.CopyFrom(share_to(hit.known.share))
-    if query.explain:
-        message.explanation.CopyFrom(_explanation_to(hit, query))
-    return message
-
-
-def _explanation_to(hit: Hit, query: Query) -> search_pb2.Explanation:
-    head = hit.stored.record.head
-    words = ", ".join(f"'{word.term}' x{word.frequency} ({word.score:.3f})" for word in hit.explained)
-    message = search_pb2.Explanation(
-        text=f"score {hit.score:.3f} = words {hit.words_score:.3f} [{words or 'none'}] "
-        f"+ importance {head.importance:.2f} x {hit.known.weight:.2f} and tags",
-        terms=[
-            search_pb2.TermScore(term=word.term, frequency=word.frequency, records=word.records, score=word.score)
-            for word in hit.explained
-        ],
-    )
-    now = query.wanted.at_or_before
-    if now is not None:
-        message.age_ticks = now.tick - head.moment.tick
-    return message
-
-
-def _stage_to(stage: StageReport) -> search_pb2.SearchStage:
-    return search_pb2.SearchStage(
-        kind=_number(stage.stage),
-        duration_ms=stage.milliseconds,
-        scanned=stage.scanned,
-        candidates=stage.candidates,
-        reused=stage.reused,
-    )
-
-
-def _cuts(recalled: Recalled, query: Query, request: search_pb2.SearchRequest) -> Iterator[common_pb2.Cut]:
-    if request.HasField("limit") and request.limit > query.limit:
-        yield common_pb2.Cut(
-            what="search_limit",
-            unit="hits",
-            kept=query.limit,
-            dropped=request.limit - query.limit,
-            detail="limit was lowered to search.max_hits",
-        )
-    if recalled.words_cut:
-        yield common_pb2.Cut(
-            what="query",
-            unit="code_points",
-            kept=min(len(query.text), MAX_CHARS),
-            dropped=max(0, len(query.text) - MAX_CHARS),
-            detail=f"only the first {MAX_CHARS} characters and {MAX_WORDS} words of the text were searched for",
-        )

@@ -13,7 +13,8 @@ from sidecar.memory.remember_tool import KINDS, id_schema, kind_of
 from sidecar.memory.tool import ToolAnswer, ToolSpec, refused_answer
 from sidecar.memory.tool_arguments import Arguments, now_of
 from sidecar.memory.toolbox import ToolCall
-from sidecar.search.recall import Hit, Query, Recall
+from sidecar.search.outcome import Hit, Recalled
+from sidecar.search.recall import Query
 from sidecar.settings import RecordSettings
 from sidecar.storage.keys import ActorId
 
@@ -64,9 +65,11 @@ class SearchTool:
     spec = SEARCH_TOOL
     mutating = False
 
-    def __init__(self, recall: Recall, limits: RecordSettings, offers: Callable[[str, str], bool]) -> None:
-        """``offers`` tells whether a role id has a tool, by its name."""
-        self._recall = recall
+    def __init__(
+        self, find: Callable[[Query], Recalled], limits: RecordSettings, offers: Callable[[str, str], bool]
+    ) -> None:
+        """``find`` searches; ``offers`` tells whether a role id has a tool, by its name."""
+        self._find = find
         self._limits = limits
         self._offers = offers
 
@@ -76,7 +79,7 @@ class SearchTool:
     def call(self, who: ActorId, call: ToolCall) -> ToolAnswer:
         now = now_of(call.moment, SEARCH)
         try:
-            hits = self._recall.run(_query(who, call, now, self._limits)).hits
+            hits = self._find(_query(who, call, now, self._limits)).hits
         except LorekeeperError as error:
             return refused_answer(error)
         memories = _fitting([_memory(hit) for hit in hits], self._limits.max_tool_result_chars)

@@ -16,6 +16,7 @@ from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.search.access import Known
 from sidecar.search.bm25 import Posting
+from sidecar.search.context import RADIUS, Neighbours
 from sidecar.search.owner_view import OwnerView
 from sidecar.storage.keys import ActorId
 
@@ -61,6 +62,11 @@ class Visible:
         self._parts = parts
         self._starts = list(accumulate((len(part.rows) for part in parts), initial=0))
 
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The owners' parts, in the order of their rows."""
+        return self._parts
+
     def __len__(self) -> int:
         return self._starts[-1]
 
@@ -84,6 +90,32 @@ class Visible:
         found = {term: self._posting(term) for term in terms}
         return {term: posting for term, posting in found.items() if posting is not None}
 
+    def owner_places(self) -> Ints:
+        """The place of each row's owner among the query's owners."""
+        import numpy as np
+
+        owners = sorted((part.owner for part in self._parts), key=owner_order)
+        places: Ints = _joined([np.full(len(part.rows), owners.index(part.owner)) for part in self._parts], "int64")
+        return places
+
+    def id_places(self) -> Ints:
+        """The place of each row's id among those of its owner."""
+        places: Ints = _joined([part.view.id_places()[part.rows] for part in self._parts], "int64")
+        return places
+
+    def around(self) -> Neighbours:
+        """Who stands beside whom in a conversation; rows of different owners never do."""
+        import numpy as np
+
+        size = (len(self), 2 * RADIUS)
+        rows, weights = np.zeros(size, np.int64), np.zeros(size)
+        for start, part in zip(self._starts, self._parts, strict=False):
+            if part.view.talks and len(part.rows):
+                own = part.view.around(part.rows)
+                end = start + len(part.rows)
+                rows[start:end], weights[start:end] = own.rows + start, own.weights
+        return Neighbours(rows, weights)
+
     def at(self, row: int) -> tuple[ActorId, Entry, Known]:
         """Whose record a row is, which one, and why it may be seen."""
         number = bisect_right(self._starts, row) - 1
@@ -103,6 +135,11 @@ class Visible:
             _joined([piece.rows for piece in pieces], "int64"),
             _joined([piece.counts for piece in pieces], "float64"),
         )
+
+
+def owner_order(who: ActorId) -> tuple[str, ...]:
+    """By what owners are put in order where hits are equal."""
+    return (who.actor, who.role, who.player, who.topic, who.tenant)
 
 
 def _joined(arrays: Sequence[Any], kind: str) -> Any:

@@ -8,10 +8,11 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from sidecar.embedding.identity import text_hash
 from sidecar.memory.open_owner import OpenOwner
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_store import RecordStore
-from sidecar.memory.records import searched_text
+from sidecar.memory.records import Record, searched_text
 from sidecar.search.index import Index, WordsRow
 from sidecar.search.owner_view import Words
 
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 # Below this many records it is quicker to cut their words again than to ask the index.
 _WORTH_ASKING = 32
 _KEPT = 4_096
+# Rises when the text that is searched or embedded is put together in another way.
+_TEXT_VERSION = "text2"
+
+
+def embedded_text(record: Record) -> str:
+    """What is embedded of a record: what is searched of it, as far as a model can read it; empty for nothing."""
+    return searched_text(record).replace("\0", " ").strip()
 
 
 class WordSource:
@@ -32,6 +40,11 @@ class WordSource:
         self._language = language
         self._recent: OrderedDict[str, WordsRow] = OrderedDict()
         self._lock = Lock()
+
+    @property
+    def version(self) -> str:
+        """Names everything that the words and hashes of a text depend on."""
+        return f"{self.analyzer.version}+{_TEXT_VERSION}"
 
     @cached_property
     def analyzer(self) -> Analyzer:
@@ -45,15 +58,17 @@ class WordSource:
         known = self._known(owner, entries)
         for entry in entries:
             row = known.get(entry.content_hash) or self.row(owner, entry)
-            yield Words(row.length, Counter(row.terms.split(" ") if row.terms else ()))
+            yield Words(row.length, Counter(row.terms.split(" ") if row.terms else ()), row.text)
 
     def row(self, owner: OpenOwner, entry: Entry) -> WordsRow:
         """The words of one entry of a locked owner. Raises Corrupt."""
         with self._lock:
             row = self._recent.get(entry.content_hash)
         if row is None:
-            analysis = self.analyzer.analyse(searched_text(self._store.stored(owner, entry).record))
-            row = WordsRow(entry.content_hash, analysis.length, " ".join(analysis.terms))
+            record = self._store.stored(owner, entry).record
+            analysis, text = self.analyzer.analyse(searched_text(record)), embedded_text(record)
+            hashed = text_hash(text) if text else b""
+            row = WordsRow(entry.content_hash, analysis.length, " ".join(analysis.terms), hashed)
             self._keep(row)
         return row
 

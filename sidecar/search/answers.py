@@ -1,0 +1,140 @@
+"""What was found, as the contract tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sidecar.embedding.wire import identity_to
+from sidecar.gen.lorekeeper.v1 import common_pb2, search_pb2
+from sidecar.memory.record_wire import RecordMessages, share_to
+from sidecar.search.explanation import account
+from sidecar.search.option_wire import fusion_to, order_to
+from sidecar.search.outcome import ChannelScore, Hit, Recalled, StageReport
+from sidecar.search.recall import Query
+from sidecar.search.terms import MAX_CHARS, MAX_WORDS
+from sidecar.wire import actor_to, state_to
+
+_CHANNELS = {
+    "words": search_pb2.SEARCH_CHANNEL_LEXICAL,
+    "meaning": search_pb2.SEARCH_CHANNEL_VECTOR,
+    "context_words": search_pb2.SEARCH_CHANNEL_CONTEXT_LEXICAL,
+    "context_meaning": search_pb2.SEARCH_CHANNEL_CONTEXT_VECTOR,
+}
+
+
+def response_to(
+    recalled: Recalled, query: Query, asked_limit: int, messages: RecordMessages
+) -> search_pb2.SearchResponse:
+    """The whole answer; ``asked_limit`` is what the request named."""
+    response = search_pb2.SearchResponse(
+        save=state_to(recalled.state),
+        hits=[_hit_to(hit, place, query, messages) for place, hit in enumerate(recalled.hits, 1)],
+        degraded=bool(recalled.degraded),
+        degraded_reason=_number(max(recalled.degraded, default=0)),
+        degraded_reasons=[_number(reason) for reason in sorted(recalled.degraded, reverse=True)],
+        stages=[_stage_to(stage) for stage in recalled.stages],
+        cuts=list(_cuts(recalled, query, asked_limit)),
+        mode=_number(recalled.options.mode),
+        fusion=fusion_to(recalled.options, recalled.weights),
+        rerank=order_to(recalled.options.order),
+    )
+    if recalled.identity is not None:
+        response.identity.CopyFrom(identity_to(recalled.identity))
+    return response
+
+
+def _hit_to(hit: Hit, place: int, query: Query, messages: RecordMessages) -> search_pb2.Hit:
+    message = search_pb2.Hit(
+        record=messages.of(hit.stored),
+        owner=actor_to(hit.stored.owner),
+        score=hit.score,
+        rank=place,
+        channels=[_channel_to(said) for said in hit.channels],
+        fused_score=hit.fused_score,
+        fused_rank=hit.fused_rank,
+        access=_number(hit.known.access),
+        group_id=hit.known.group_id,
+    )
+    if hit.vector is not None:
+        message.record.embedding_state = _number(hit.vector)
+    if hit.reranked is not None:
+        message.rerank.CopyFrom(
+            search_pb2.RerankScore(
+                source_order=hit.reranked.source_order,
+                importance=hit.reranked.importance,
+                recency=hit.reranked.recency,
+                diversity=hit.reranked.diversity,
+                total=hit.reranked.total,
+            )
+        )
+    if hit.known.share:
+        message.share.CopyFrom(share_to(hit.known.share))
+    if query.explain:
+        message.explanation.CopyFrom(_explanation_to(hit, query))
+    return message
+
+
+def _channel_to(said: ChannelScore) -> search_pb2.ChannelScore:
+    return search_pb2.ChannelScore(
+        channel=_CHANNELS[said.name],
+        score=said.score,
+        rank=said.rank,
+        normalized=said.normalised,
+        weight=said.weight,
+    )
+
+
+def _explanation_to(hit: Hit, query: Query) -> search_pb2.Explanation:
+    message = search_pb2.Explanation(
+        text=account(hit),
+        terms=[
+            search_pb2.TermScore(term=word.term, frequency=word.frequency, records=word.records, score=word.score)
+            for word in hit.explained
+        ],
+    )
+    now = query.wanted.at_or_before
+    if now is not None:
+        message.age_ticks = now.tick - hit.stored.record.head.moment.tick
+    return message
+
+
+def _stage_to(stage: StageReport) -> search_pb2.SearchStage:
+    return search_pb2.SearchStage(
+        kind=_number(stage.stage),
+        duration_ms=stage.milliseconds,
+        scanned=stage.scanned,
+        candidates=stage.candidates,
+        reused=stage.reused,
+    )
+
+
+def _cuts(recalled: Recalled, query: Query, asked_limit: int) -> Iterator[common_pb2.Cut]:
+    if asked_limit > query.limit:
+        yield common_pb2.Cut(
+            what="search_limit",
+            unit="hits",
+            kept=query.limit,
+            dropped=asked_limit - query.limit,
+            detail="limit was lowered to search.max_hits",
+        )
+    if recalled.words_cut:
+        yield common_pb2.Cut(
+            what="query",
+            unit="code_points",
+            kept=min(len(query.text), MAX_CHARS),
+            dropped=max(0, len(query.text) - MAX_CHARS),
+            detail=f"only the first {MAX_CHARS} characters and {MAX_WORDS} words of the text were searched for",
+        )
+    if recalled.query_cut:
+        yield common_pb2.Cut(
+            what="query_meaning",
+            unit="tokens",
+            dropped=recalled.query_cut,
+            detail="the end of the text was not read by the embedding model (embedding.max_tokens)",
+        )
+
+
+def _number(value: int) -> Any:
+    """One of our enums, whose numbers are those of the contract."""
+    return int(value)

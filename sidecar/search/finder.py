@@ -1,0 +1,100 @@
+"""What everybody calls who wants to find something: the query's meaning first, then one look at the records.
+
+Runs on the event loop, or by :meth:`Finder.from_thread` in a thread of the caller.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from sidecar.diagnostics import Diagnostic, Report
+from sidecar.errors import LorekeeperError, NotReady, Reason, Unavailable
+from sidecar.search.at_hand import NotAtHand, is_quick
+from sidecar.search.meaning import NOT_ASKED, Meaning, Meanings
+from sidecar.search.options import Mode
+from sidecar.search.outcome import Degraded, Recalled
+from sidecar.search.recall import Query, Recall
+from sidecar.storage.workers import Workers
+
+_WITHOUT_VECTORS = (Degraded.INDEX_UNAVAILABLE, Degraded.SCAN_LIMIT)
+
+
+class Finder:
+    """Queries of hot owners are answered at once, others in threads, side by side."""
+
+    def __init__(
+        self, recall: Recall, recall_at_hand: Recall, meanings: Meanings, workers: Workers, report: Report
+    ) -> None:
+        self._recall = recall
+        self._recall_at_hand = recall_at_hand
+        self._meanings = meanings
+        self._workers = workers
+        self._report = report
+
+    async def find(self, query: Query, *, semantic: bool = False) -> Recalled:
+        """The answer. With ``semantic``, and for a query by meaning only, raises what prevents meaning: NotReady without
+        a model, Unavailable where it fails."""
+        with self._meanings.searching():
+            meaning = await self._meanings.of(query.text) if _asks_meaning(query) else NOT_ASKED
+            semantic |= query.options.mode is Mode.VECTOR
+            if semantic:
+                _require(meaning.error)
+            found = await self._found(query, meaning)
+        if semantic:
+            _require_vectors(found)
+        self._report(_event(found))
+        return found
+
+    def from_thread(self, query: Query) -> Recalled:
+        """The answer, for a caller that is not on the event loop; meaning is used as far as it can be had."""
+        meaning = self._meanings.from_thread(query.text) if _asks_meaning(query) else NOT_ASKED
+        found = self._recall.run(query, meaning)
+        self._report(_event(found))
+        return found
+
+    async def _found(self, query: Query, meaning: Meaning) -> Recalled:
+        if is_quick(query):
+            with suppress(NotAtHand):
+                return self._recall_at_hand.run(query, meaning)
+        alone = object()  # queries wait for nobody
+        return await self._workers.run(alone, lambda: self._recall.run(query, meaning))
+
+
+def _asks_meaning(query: Query) -> bool:
+    return bool(query.text) and query.options.mode is not Mode.LEXICAL and query.limit > 0
+
+
+def _require(error: LorekeeperError | None) -> None:
+    if error is None:
+        return
+    if isinstance(error, NotReady):
+        raise error
+    raise Unavailable(
+        "the query could not be embedded, and the request does not want an answer by words only",
+        reason=error.reason,
+        field="require_semantic",
+    ) from error
+
+
+def _require_vectors(found: Recalled) -> None:
+    missing = [reason for reason in found.degraded if reason in _WITHOUT_VECTORS]
+    if missing:
+        raise Unavailable(
+            f"vectors could not be compared ({missing[0].name}), and the request does not want an answer by words only",
+            reason=Reason.STORE_FAILED,
+            field="require_semantic",
+        )
+
+
+def _event(found: Recalled) -> Diagnostic:
+    """The stages of a search, for who watches."""
+    details = {"hits": str(len(found.hits)), "mode": found.options.mode.name}
+    if found.degraded:
+        details["degraded"] = ",".join(reason.name for reason in found.degraded)
+    for stage in found.stages:
+        name = stage.stage.name.lower()
+        details[f"{name}.ms"] = f"{stage.milliseconds:.3f}"
+        details[f"{name}.scanned"] = str(stage.scanned)
+        details[f"{name}.candidates"] = str(stage.candidates)
+        details[f"{name}.reused"] = str(stage.reused).lower()
+    return Diagnostic("search_completed", "a search was answered", details=details, routine=True)

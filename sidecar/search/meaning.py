@@ -1,0 +1,105 @@
+"""What a query means: its vector, made before the records are looked at, or why there is none.
+
+Runs on the event loop; a caller in a thread of its own asks by :meth:`Meanings.from_thread`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from sidecar.embedding.engine import EmbeddingEngine
+from sidecar.embedding.identity import EmbeddingIdentity, EmbeddingKind, text_hash
+from sidecar.embedding.model_host import HostState
+from sidecar.errors import InvalidInput, LimitReached, LorekeeperError, NotReady, Reason, TimedOut
+from sidecar.search.outcome import Degraded
+
+if TYPE_CHECKING:
+    from sidecar.embedding.identity import FloatVectors
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """``vector`` is of unit length. Without one, ``degraded`` and ``error`` say why; both empty: nobody asked."""
+
+    identity: EmbeddingIdentity | None = None
+    vector: FloatVectors | None = None
+    milliseconds: float = 0.0
+    reused: bool = False
+    dropped: int = 0
+    degraded: tuple[Degraded, ...] = ()
+    error: LorekeeperError | None = None
+
+
+NOT_ASKED = Meaning()
+
+
+class Meanings:
+    """Embeds queries within ``seconds``, and knows how many are on their way, so that others make room for them."""
+
+    def __init__(self, engine: EmbeddingEngine, loop: asyncio.AbstractEventLoop, *, seconds: float) -> None:
+        self._engine = engine
+        self._loop = loop
+        self._seconds = seconds
+        self._under_way = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def of(self, text: str) -> Meaning:
+        """The meaning of a query; what prevents it is told in the answer and never raised."""
+        begun, engine = perf_counter(), self._engine
+        reused = engine.identity is not None and engine.queries.holds(
+            engine.identity, text_hash(text[: engine.settings.max_text_chars])
+        )
+        try:
+            answer = await engine.embed(EmbeddingKind.QUERY, [text.replace("\0", " ")], within=self._seconds)
+        except InvalidInput:
+            return NOT_ASKED  # a blank text means nothing
+        except LorekeeperError as error:
+            return Meaning(degraded=(self._why(error),), error=error)
+        return Meaning(
+            identity=answer.identity,
+            vector=answer.vectors[0],
+            milliseconds=(perf_counter() - begun) * 1_000,
+            reused=reused,
+            dropped=sum(cut.dropped for cut in answer.cuts),
+        )
+
+    def from_thread(self, text: str) -> Meaning:
+        """The same, for a caller that is not on the event loop."""
+        return asyncio.run_coroutine_threadsafe(self.of(text), self._loop).result()
+
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """A search is under way."""
+        self._under_way += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._quiet.set()
+
+    async def quiet(self, *, at_most: float) -> None:
+        """Wait until no search is under way, ``at_most`` so many seconds."""
+        try:
+            async with asyncio.timeout(at_most):
+                await self._quiet.wait()
+        except TimeoutError:
+            return
+
+    def _why(self, error: LorekeeperError) -> Degraded:
+        if isinstance(error, NotReady):
+            if error.reason is Reason.MODEL_LOADING:
+                return Degraded.MODEL_LOADING
+            return Degraded.MODEL_FAILED if self._engine.state is HostState.FAILED else Degraded.NO_MODEL
+        if isinstance(error, TimedOut):
+            return Degraded.EMBEDDING_TIMEOUT
+        if isinstance(error, LimitReached) and error.reason is Reason.QUEUE_FULL:
+            return Degraded.EMBEDDING_QUEUE_FULL
+        return Degraded.EMBEDDING_FAILED

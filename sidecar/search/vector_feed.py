@@ -1,0 +1,61 @@
+"""The way to the vector cache for this room: what is put is also told to the rows that wait for it.
+
+Thread-safe. Never holds a vector; only the hashes of those that came lately.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.embedding.identity import EmbeddingIdentity
+from sidecar.embedding.vectors import VectorStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_REMEMBERED = 65_536
+
+
+class VectorFeed:
+    """``position`` counts the vectors that were put since the start."""
+
+    def __init__(self, store: VectorStore, report: Report) -> None:
+        self.store = store
+        self.position = 0
+        self._report = report
+        self._arrived: deque[bytes] = deque(maxlen=_REMEMBERED)
+        self._lock = Lock()
+
+    def put(self, identity: EmbeddingIdentity, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
+        """Keep unit vectors by text hash. Raises Unavailable."""
+        self.store.put_many(identity, vectors)
+        with self._lock:
+            self._arrived.extend(vectors)
+            self.position += len(vectors)
+
+    def since(self, position: int) -> list[bytes] | None:
+        """The hashes that came after ``position``; None where that is too long ago to know."""
+        count = self.position - position
+        if not count:
+            return []
+        with self._lock:
+            count = self.position - position
+            return None if count > len(self._arrived) else list(islice(reversed(self._arrived), count))
+
+    def load(
+        self, identity: EmbeddingIdentity, hashes: Sequence[bytes]
+    ) -> tuple[dict[bytes, NDArray[np.float32]], list[bytes]]:
+        """The vectors that are there, and the hashes of damaged ones, which are removed to be made again."""
+        found, damaged = self.store.load_many(identity, hashes)
+        if damaged:
+            self.store.remove(damaged, identity=identity)
+            details = {"entries": str(len(damaged))}
+            what = "vectors were damaged; they were left out and are made again"
+            self._report(Diagnostic("vectors_damaged", what, Severity.WARNING, details))
+        return found, damaged

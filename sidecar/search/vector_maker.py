@@ -1,0 +1,121 @@
+"""Makes the vectors of texts and keeps them. Runs on the event loop; never embeds a text that has its vector.
+
+A text that the model cannot embed is found by halving the batch; it costs its own vector and nobody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.embedding.engine import EmbeddingEngine
+from sidecar.embedding.identity import EmbeddingIdentity, EmbeddingKind
+from sidecar.errors import LimitReached, LorekeeperError, NotReady, TimedOut
+from sidecar.search.vector_feed import VectorFeed
+
+_MOST_FAILED = 100_000
+# Not the text's fault: it would fail whatever the text.
+_PASSING = (NotReady, LimitReached, TimedOut)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How many texts have a vector now, and how many can have none."""
+
+    done: int = 0
+    failed: int = 0
+
+    def __add__(self, other: Made) -> Made:
+        return Made(self.done + other.done, self.failed + other.failed)
+
+
+class VectorMaker:
+    """``failed`` holds the hashes of texts that the present model could not embed."""
+
+    def __init__(self, engine: EmbeddingEngine, feed: VectorFeed, report: Report) -> None:
+        self.failed: dict[bytes, None] = {}
+        self._engine = engine
+        self._feed = feed
+        self._report = report
+        self._failed_by: EmbeddingIdentity | None = None
+
+    def has_failed(self, text: bytes) -> bool:
+        """Whether the model that answers now has failed on this text."""
+        return self._failed_by == self._engine.identity and text in self.failed
+
+    async def make(self, texts: Mapping[bytes, str], *, again: bool = False) -> Made:
+        """Vectors for texts by their hash; those that have one are passed over unless ``again``.
+
+        Raises LorekeeperError where the model, and no single text, is at fault: none is ready, its queue is full, it is
+        too slow, or it fails on whatever it is given.
+        """
+        identity = self._engine.identity
+        if not again and identity is not None:
+            missing = await asyncio.to_thread(self._feed.store.missing, identity, list(texts))
+            texts = {text: texts[text] for text in missing}
+        if not texts:
+            return Made()
+        try:
+            return await self._embed(texts)
+        except _PASSING:
+            raise
+        except LorekeeperError as error:
+            return await self._halved(texts, error)
+
+    async def _embed(self, texts: Mapping[bytes, str]) -> Made:
+        answer = await self._engine.embed(EmbeddingKind.DOCUMENT, list(texts.values()))
+        vectors = dict(zip(texts, answer.vectors, strict=True))
+        await asyncio.to_thread(self._feed.put, answer.identity, vectors)
+        for text in texts:
+            self.failed.pop(text, None)
+        return Made(done=len(texts))
+
+    async def _halved(self, texts: Mapping[bytes, str], error: LorekeeperError) -> Made:
+        """Find the texts at fault. Where each one fails it is none of theirs, and the error is raised."""
+        made, faults = Made(), []
+        waiting = _halves(texts)
+        while waiting:
+            part = waiting.pop()
+            try:
+                made += await self._embed(part)
+            except _PASSING:
+                raise
+            except LorekeeperError:
+                if len(part) > 1:
+                    waiting += _halves(part)
+                    continue
+                faults += list(part)
+                if not made.done and len(faults) > 1:
+                    raise  # two texts in a row and nothing that worked: the model is at fault
+        if not made.done and len(texts) == 1 and not await self._works():
+            raise error
+        self._blame(faults)
+        return made + Made(failed=len(faults))
+
+    async def _works(self) -> bool:
+        """Whether the model embeds anything at all."""
+        try:
+            await self._engine.embed(EmbeddingKind.DOCUMENT, ["ok"])
+        except LorekeeperError:
+            return False
+        return True
+
+    def _blame(self, faults: list[bytes]) -> None:
+        if self._failed_by != self._engine.identity:
+            self.failed.clear()
+            self._failed_by = self._engine.identity
+        self.failed.update(dict.fromkeys(faults))
+        while len(self.failed) > _MOST_FAILED:
+            del self.failed[next(iter(self.failed))]
+        if faults:
+            details = {"texts": str(len(faults))}
+            what = "some texts could not be embedded; they are found by their words, and tried again by a rebuild"
+            self._report(Diagnostic("texts_not_embedded", what, Severity.WARNING, details))
+
+
+def _halves(texts: Mapping[bytes, str]) -> list[Mapping[bytes, str]]:
+    items = list(texts.items())
+    middle = len(items) // 2
+    return [dict(half) for half in (items[middle:], items[:middle]) if half]

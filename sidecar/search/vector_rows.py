@@ -1,0 +1,142 @@
+"""The vectors of one owner's records as a matrix, row by row beside the owner's view, and the scan over it.
+
+    rows of the view   0 … 99 | 100 … 163 | …      blocks: filled once, never moved, so that growing copies nothing
+    state of each row  NONE (nothing to embed), PENDING, READY, STALE (only of another identity)
+
+Vectors of another identity are never in it. All calls are made with the owner's lock held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from sidecar.embedding.identity import EmbeddingIdentity
+from sidecar.search.owner_view import Column, OwnerView
+from sidecar.search.vector_feed import VectorFeed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sidecar.embedding.identity import FloatVectors
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    States = NDArray[np.int8]
+
+_READ_AT_ONCE = 500
+_LEAST_BLOCK = 16
+_MOST_BLOCK = 4_096
+# From this share of a block on, comparing all of it is quicker than picking rows out.
+_DENSE = 0.25
+
+
+class VectorState(IntEnum):
+    """What is known of the vector of a row. The numbers are those of the contract's EmbeddingState."""
+
+    NONE = 1
+    PENDING = 2
+    READY = 3
+    STALE = 4
+
+
+class VectorRows:
+    """Follows a view: takes in the vectors of new rows, and those that came since for old ones."""
+
+    def __init__(self, view: OwnerView, identity: EmbeddingIdentity) -> None:
+        self.view = view
+        self.identity = identity
+        #: Damaged entries that were met when it was last followed.
+        self.damaged = 0
+        self._states = Column("int8")
+        self._blocks: list[FloatVectors] = []
+        self._starts: list[int] = []
+        self._waiting: dict[bytes, list[int]] = {}
+        self._position = 0
+
+    def __len__(self) -> int:
+        return len(self._states.data)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the vectors."""
+        return sum(block.nbytes for block in self._blocks)
+
+    @property
+    def states(self) -> States:
+        """The state of each row."""
+        states: States = self._states.data
+        return states
+
+    def lag(self, feed: VectorFeed) -> int:
+        """How many vectors may have to be read before it is up to date."""
+        return len(self.view.texts) - len(self) + len(self._arrived(feed))
+
+    def follow(self, feed: VectorFeed) -> int:
+        """Become up to date; how many vectors were read. Raises Unavailable."""
+        self.damaged = 0
+        arrived, position = self._arrived(feed), feed.position
+        first, texts = len(self), self.view.texts
+        self._make_room(len(texts))
+        for row in range(first, len(texts)):
+            self._states.add(VectorState.PENDING if texts[row] else VectorState.NONE)
+            if texts[row]:
+                self._waiting.setdefault(texts[row], []).append(row)
+        new = dict.fromkeys(text for text in texts[first:] if text)
+        read = self._read(feed, [*new, *(text for text in arrived if text not in new)])
+        for text in feed.store.elsewhere(self.identity, [text for text in new if text in self._waiting]):
+            for row in self._waiting[text]:
+                self._states.put(row, VectorState.STALE)
+        self._position = position
+        return read
+
+    def similarities(self, query: FloatVectors, rows: Ints) -> Floats:
+        """The cosine similarity of ascending rows to a unit vector; NaN where there is no vector."""
+        import numpy as np
+
+        found = np.empty(len(rows), np.float32)
+        for start, block in zip(self._starts, self._blocks, strict=True):
+            low, high = np.searchsorted(rows, (start, start + len(block))).tolist()
+            inside = rows[low:high] - start
+            if len(inside) > _DENSE * len(block):
+                whole = block[: inside[-1] + 1] @ query
+                found[low:high] = whole if len(whole) == len(inside) else whole[inside]
+            elif len(inside):
+                found[low:high] = block[inside] @ query
+        similar = found.astype(np.float64)
+        similar[self.states[rows] != VectorState.READY] = np.nan
+        return similar
+
+    def _arrived(self, feed: VectorFeed) -> Sequence[bytes]:
+        """Texts that waited for a vector and may have one now."""
+        since = feed.since(self._position) if self._waiting else ()
+        return list(self._waiting) if since is None else [text for text in since if text in self._waiting]
+
+    def _read(self, feed: VectorFeed, texts: Iterable[bytes]) -> int:
+        read, rest = 0, iter(texts)
+        while part := list(islice(rest, _READ_AT_ONCE)):
+            found, damaged = feed.load(self.identity, part)
+            self.damaged += len(damaged)
+            read += len(found)
+            for text, vector in found.items():
+                for row in self._waiting.pop(text, ()):
+                    self._put(row, vector)
+        return read
+
+    def _put(self, row: int, vector: FloatVectors) -> None:
+        number = next(at for at in reversed(range(len(self._starts))) if self._starts[at] <= row)
+        self._blocks[number][row - self._starts[number]] = vector
+        self._states.put(row, VectorState.READY)
+
+    def _make_room(self, rows: int) -> None:
+        """Add a block for what does not fit: as large as needed at first, then a quarter more each time."""
+        import numpy as np
+
+        room = self._starts[-1] + len(self._blocks[-1]) if self._blocks else 0
+        if rows > room:
+            size = max(rows - room, min(max(_LEAST_BLOCK, room // 4), _MOST_BLOCK) if room else 0)
+            self._starts.append(room)
+            self._blocks.append(np.zeros((size, self.identity.dimensions), np.float32))
