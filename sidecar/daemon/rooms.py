@@ -163,18 +163,14 @@ class Rooms:
 
     @cached_property
     def indexes(self) -> Indexes:
-        from sidecar.search.embedding_queue import EmbeddingQueue
-    from sidecar.search.finder import Finder
-    from sidecar.search.indexer import Indexes
+        from sidecar.search.indexer import Indexes
 
         in_memory = self._config.storage.mode == "session"
         return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
 
     @cached_property
     def indexer(self) -> Indexer:
-        from sidecar.search.embedding_queue import EmbeddingQueue
-    from sidecar.search.finder import Finder
-    from sidecar.search.indexer import Indexer
+        from sidecar.search.indexer import Indexer
 
         return Indexer(self.records, self.indexes, self.words, self._config.search, self._report)
 
@@ -198,9 +194,7 @@ class Rooms:
 
         parts = (self.groups, self.saves, self.words, self.views)
         at_hand = Recall(AtHand(self.records, self.groups, self.views), *parts, MatricesAtHand(self.matrices))
-        return Finder(
-            Recall(self.records, *parts, self.matrices), at_hand, self.meanings, self.workers, self._report
-        )
+        return Finder(Recall(self.records, *parts, self.matrices), at_hand, self.meanings, self.workers, self._report)
 
     @cached_property
     def meanings(self) -> Meanings:
@@ -332,8 +326,7 @@ class Rooms:
 
     @cached_property
     def embedding_service(self) -> EmbeddingService:
-        from sidecar.embedding.model_host import HostState
-    from sidecar.embedding.service import EmbeddingService
+        from sidecar.embedding.service import EmbeddingService
 
         return EmbeddingService(self.engine, self.vectors, self._paging)
 

@@ -2,8 +2,8 @@
 
     owner changed ─> index written ─> owner waits here ─> texts without a vector ─> model ─> vector cache
 
-Only owners wait, never texts: what is missing is asked of the index and the cache, so that nothing is embedded twice and
-a kill loses nothing. Queries go first. A model that is gone or fails is waited for.
+Only owners wait, never texts: what is missing is asked of the index and the cache, so that nothing is embedded twice
+and a kill loses nothing. Queries go first. A model that is gone or fails is waited for.
 """
 
 from __future__ import annotations

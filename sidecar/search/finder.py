@@ -32,8 +32,11 @@ class Finder:
         self._report = report
 
     async def find(self, query: Query, *, semantic: bool = False) -> Recalled:
-        """The answer. With ``semantic``, and for a query by meaning only, raises what prevents meaning: NotReady without
-        a model, Unavailable where it fails."""
+        """The answer.
+
+        With ``semantic``, and for a query by meaning only, what prevents meaning is raised: NotReady without a model,
+        Unavailable where it fails.
+        """
         with self._meanings.searching():
             meaning = await self._meanings.of(query.text) if _asks_meaning(query) else NOT_ASKED
             semantic |= query.options.mode is Mode.VECTOR

@@ -22,7 +22,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of a save or an owner: records, those whose words are in the index, entries without a record, owners that cannot be read."""
+    """Records, those whose words are in the index, entries without a record, owners that cannot be read."""
 
     total: int
     terms_ready: int
