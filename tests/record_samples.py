@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.diagnostics import Diagnostic
+from sidecar.embedding.vectors import VectorStore
 from sidecar.memory.groups import GroupStore
 from sidecar.memory.moments import Moment
 from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import Kind, Record, RecordHead
 from sidecar.search.indexer import Indexer, Indexes
 from sidecar.search.recall import Recall
+from sidecar.search.vector_cache import VectorCache
+from sidecar.search.vector_feed import VectorFeed
 from sidecar.search.views import Views
 from sidecar.search.words import WordSource
 from sidecar.settings import RecordSettings, SearchSettings
@@ -47,7 +50,7 @@ class House:
         self.saves = SaveStates(self.disk)
         self.groups = GroupStore(self.disk, self.saves, self.limits)
         in_memory = isinstance(self.disk, SessionDisk)
-        version = lambda: self.words.analyzer.version  # noqa: E731
+        version = lambda: self.words.version  # noqa: E731
         self.indexes = Indexes(self.disk.root, in_memory=in_memory, version=version, report=self.told.append)
         self.store = RecordStore(
             self.disk,
@@ -58,9 +61,14 @@ class House:
             retention=self.groups.retention,
             report=self.told.append,
         )
+        self.vectors = VectorStore(None if in_memory else self.disk.root / "index" / "vectors.sqlite3")
+        self.feed = VectorFeed(self.vectors, self.told.append)
+        self.repaired: list[ActorId] = []
+        bounds = {"most_bytes": self.search_limits.max_cached_vector_bytes, "most_compared": 1_000_000}
+        self.matrices = VectorCache(self.feed, self.repaired.append, **bounds)
         self.words = WordSource(self.store, self.indexes.of, self.search_limits.language)
         self.views = Views(self.words, self.search_limits)
-        self.recall = Recall(self.store, self.groups, self.saves, self.words, self.views)
+        self.recall = Recall(self.store, self.groups, self.saves, self.words, self.views, self.matrices)
         self.indexer = Indexer(self.store, self.indexes, self.words, self.search_limits, self.told.append)
 
     def again(self) -> House:
@@ -71,6 +79,7 @@ class House:
     def close(self) -> None:
         self.indexer.close()
         self.indexes.close()
+        self.vectors.close()
 
     def index_now(self, save: str = "session") -> None:
         """Bring the index up to date at once."""

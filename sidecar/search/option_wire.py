@@ -73,15 +73,17 @@ def order_to(order: RerankOptions | None) -> search_pb2.RerankOptions:
 
 
 def _order(message: search_pb2.RerankOptions) -> RerankOptions | None:
-    if message.HasField("enabled") and not message.enabled:
+    if _given(message, "enabled") is False:
         return None
-    return RerankOptions(**{name: getattr(message, name) for name in _RERANK_RANGES if message.HasField(name)})
+    given = {name: _given(message, name) for name in _RERANK_RANGES}
+    return RerankOptions(**{name: value for name, value in given.items() if value is not None})
 
 
 def _floor(request: search_pb2.SearchRequest, saved: save_pb2.SaveSettings) -> float | None:
     floor: float | None = _given(request, "similarity_floor")
     if floor is None:
-        return _given(saved, "similarity_floor")
+        floor = _given(saved, "similarity_floor")
+        return floor
     if not -1 <= floor <= 1:
         raise InvalidInput(
             "similarity_floor must be from -1 to 1", reason=Reason.FIELD_INVALID, field="similarity_floor"

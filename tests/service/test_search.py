@@ -26,10 +26,12 @@ def test_an_answer_tells_scores_stages_revision_and_that_there_is_no_model(recor
     assert [stage.kind for stage in answer.stages] == [
         search_pb2.SEARCH_STAGE_KIND_AUTHORITATIVE_SNAPSHOT,
         search_pb2.SEARCH_STAGE_KIND_LEXICAL_SEARCH,
+        search_pb2.SEARCH_STAGE_KIND_FUSION,
+        search_pb2.SEARCH_STAGE_KIND_RERANK,
     ]
     (channel,) = hit.channels
     assert (hit.rank, channel.rank, channel.channel) == (1, 1, search_pb2.SEARCH_CHANNEL_LEXICAL)
-    assert hit.score == pytest.approx(channel.score + 0.5)
+    assert hit.score == hit.rerank.total == hit.rerank.source_order + hit.rerank.importance
     assert hit.access == search_pb2.HIT_ACCESS_OWN
     assert not hit.HasField("explanation")
 
@@ -47,7 +49,7 @@ def test_asking_for_meaning_without_a_model_is_an_error(records, more):
 def test_an_explanation_gives_the_account(records):
     records.add(m("m1", "the wolf hunts", tick=3))
     (hit,) = records.search("wolf", explain=True).hits
-    assert [(term.term, term.frequency, term.records) for term in hit.explanation.terms] == [("wolf", 2, 1)]
+    assert [(term.term, term.frequency, term.records) for term in hit.explanation.terms] == [("wolf", 1, 1)]
     assert hit.explanation.age_ticks == 97
     assert "wolf" in hit.explanation.text
 
