@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,6 +51,13 @@ class Added:
     owner: ActorId
     record_id: str
     created: bool
+
+
+class NothingKnown:
+    """Facts of a store without an index: every journal is read."""
+
+    def facts(self, save: str) -> Mapping[str, tuple[ActorId, OwnerFacts]]:
+        return {}
 
 
 class _Save:
