@@ -45,7 +45,8 @@ class Folder:
 
     def records(self) -> RecordStore:
         """The record store, which needs more modules than the rest."""
-        from sidecar.memory.record_store import NothingKnown, RecordStore
+        from sidecar.memory.open_saves import NothingKnown
+        from sidecar.memory.record_store import RecordStore
 
         return RecordStore(
             self.disk,

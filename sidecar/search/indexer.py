@@ -16,9 +16,10 @@ from threading import Lock
 from sidecar.diagnostics import Report
 from sidecar.errors import Corrupt
 from sidecar.memory.open_owner import OpenOwner
+from sidecar.memory.open_saves import facts_of
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_catalog import OwnerFacts
-from sidecar.memory.record_store import RecordStore, facts_of
+from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of, actor_row
 from sidecar.search.index import MIGRATIONS, Index, OwnerRow, OwnerUpdate, WordsRow
 from sidecar.search.words import WordSource
