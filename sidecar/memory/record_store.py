@@ -91,11 +91,15 @@ class RecordStore:
 
     def stored(self, owner: OpenOwner, entry: Entry) -> Stored:
         """The whole record of an entry whose owner is locked. Raises Corrupt."""
+        return next(self.stored_many(owner, [entry]))
+
+    def stored_many(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Stored]:
+        """The whole records of entries whose owner is locked, read together where they lie together. Raises Corrupt."""
         with self._lock:
-            record = self._records.get(entry)
-            if record is not None:
-                self._records.move_to_end(entry)
-        return Stored(owner.who, record or self._remember(entry, owner.record(entry)), entry)
+            known = [self._records.get(entry) for entry in entries]
+        missing = owner.whole([entry for entry, record in zip(entries, known, strict=True) if record is None])
+        for entry, record in zip(entries, known, strict=True):
+            yield Stored(owner.who, record or self._remember(entry, next(missing)), entry)
 
     def remembered(self, owner: OpenOwner, entry: Entry) -> Stored | None:
         """The whole record of an entry where it is in memory."""
@@ -301,6 +305,7 @@ class RecordStore:
     def _remember(self, entry: Entry, record: Record) -> Record:
         with self._lock:
             self._records[entry] = record
+            self._records.move_to_end(entry)
             while len(self._records) > self._limits.max_cached_records:
                 self._records.popitem(last=False)
         return record

@@ -179,7 +179,7 @@ class Indexer:
         for start in range(0, len(entries), _ROWS_UNDER_LOCK):
             with self._store.opened(who) as owner:
                 few = entries[start : start + _ROWS_UNDER_LOCK]
-                rows += [self._words.row(owner, entry) for entry in few if not entry.forgotten]
+                rows += self._words.rows(owner, [entry for entry in few if not entry.forgotten])
         return rows
 
 

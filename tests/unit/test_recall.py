@@ -344,7 +344,7 @@ def test_search_finds_what_a_plain_filter_finds_and_nothing_else(data, wanted, t
             for entry in opened.records().entries.values():
                 visible = who == NPC or entry.head.audience == GUARDS
                 if visible and wanted.passes(entry.head, superseded=bool(entry.superseded_by)):
-                    row = house.words.row(opened, entry)
+                    row = next(house.words.rows(opened, [entry]))
                     if not text or asked & set(row.terms.split(" ")):
                         expected.add((who, entry.head.record_id))
 
