@@ -369,7 +369,7 @@ class Rooms:
         self.record_mover, self.indexer  # noqa: B018 - building them is what starts them
         self.indexer.written = self.embedding_queue.changed
         self.indexes.released = self.vector_garbage.released
-        self.records.opening = self.embedding_queue.opened
+        self.indexes.opening = self.embedding_queue.opened
 
     def _words_version(self) -> str:
         return self.words.version

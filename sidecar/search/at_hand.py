@@ -43,7 +43,7 @@ class AtHand:
 
     def catalog(self, save: str) -> Catalog:
         """The owners of a save that is open."""
-        catalog = self._store.open_catalog(save)
+        catalog = self._store.catalog_at_hand(save)
         if catalog is None or not self._groups.knows(save):
             raise NotAtHand
         return catalog
@@ -51,7 +51,7 @@ class AtHand:
     @contextmanager
     def opened(self, who: ActorId) -> Iterator[OpenOwner]:
         """The owner, if it is read, free, small, and its view nearly up to date."""
-        owner = self._store.open_owner(who)
+        owner = self._store.owner_at_hand(who)
         if owner is None or not owner.lock.acquire(blocking=False):
             raise NotAtHand
         try:

@@ -16,9 +16,10 @@ from threading import Lock
 from sidecar.diagnostics import Report
 from sidecar.errors import Corrupt
 from sidecar.memory.open_owner import OpenOwner
+from sidecar.memory.open_saves import facts_of
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_catalog import OwnerFacts
-from sidecar.memory.record_store import RecordStore, facts_of
+from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of, actor_row
 from sidecar.search.index import MIGRATIONS, Index, OwnerRow, OwnerUpdate, WordsRow
 from sidecar.search.words import WordSource
@@ -45,6 +46,8 @@ class Indexes:
         self._report = report
         self._open: dict[str, Index] = {}
         self._lock = Lock()
+        #: Called with each save that is used for the first time.
+        self.opening: Callable[[str], None] = lambda _save: None
         #: Called with texts that were removed; another record may still have them.
         self.released: Callable[[Sequence[bytes]], None] = lambda _texts: None
 
@@ -64,7 +67,8 @@ class Indexes:
         return [text for text in texts if text not in used]
 
     def facts(self, save: str) -> Mapping[str, tuple[ActorId, OwnerFacts]]:
-        """What is known of the owners of a save, by the names of their folders."""
+        """What is known of the owners of a save, by the names of their folders; asked when it is first used."""
+        self.opening(save)
         if self._in_memory or not self._path(save).exists():
             return {}
         return {row.folder: _facts(row, save) for row in self.of(save).owners()}
@@ -210,7 +214,7 @@ class Indexer:
         for start in range(0, len(entries), _ROWS_UNDER_LOCK):
             with self._store.opened(who) as owner:
                 few = entries[start : start + _ROWS_UNDER_LOCK]
-                rows += [self._words.row(owner, entry) for entry in few if not entry.forgotten]
+                rows += self._words.rows(owner, [entry for entry in few if not entry.forgotten])
         return rows
 
 

@@ -80,11 +80,8 @@ def _order(message: search_pb2.RerankOptions) -> RerankOptions | None:
 
 
 def _floor(request: search_pb2.SearchRequest, saved: save_pb2.SaveSettings) -> float | None:
-    floor: float | None = _given(request, "similarity_floor")
-    if floor is None:
-        floor = _given(saved, "similarity_floor")
-        return floor
-    if not -1 <= floor <= 1:
+    floor: float | None = _given(request if request.HasField("similarity_floor") else saved, "similarity_floor")
+    if floor is not None and not -1 <= floor <= 1:
         raise InvalidInput(
             "similarity_floor must be from -1 to 1", reason=Reason.FIELD_INVALID, field="similarity_floor"
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sidecar.embedding.identity import text_hash
 from sidecar.memory.open_owner import OpenOwner
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_store import RecordStore
+from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.memory.records import Record, searched_text
 from sidecar.search.index import Index, WordsRow
 from sidecar.search.owner_view import Words
@@ -56,20 +56,25 @@ class WordSource:
     def words_of(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Words]:
         """The words of entries of a locked owner. Raises Corrupt."""
         known = self._known(owner, entries)
+        missing = self.rows(owner, [entry for entry in entries if entry.content_hash not in known])
         for entry in entries:
-            row = known.get(entry.content_hash) or self.row(owner, entry)
+            row = known.get(entry.content_hash) or next(missing)
             yield Words(row.length, Counter(row.terms.split(" ") if row.terms else ()), row.text)
 
-    def row(self, owner: OpenOwner, entry: Entry) -> WordsRow:
-        """The words of one entry of a locked owner. Raises Corrupt."""
+    def rows(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[WordsRow]:
+        """The words of entries of a locked owner, cut from their records. Raises Corrupt."""
         with self._lock:
-            row = self._recent.get(entry.content_hash)
-        if row is None:
-            record = self._store.stored(owner, entry).record
-            analysis, text = self.analyzer.analyse(searched_text(record)), embedded_text(record)
-            hashed = text_hash(text) if text else b""
-            row = WordsRow(entry.content_hash, analysis.length, " ".join(analysis.terms), hashed)
-            self._keep(row)
+            known = [self._recent.get(entry.content_hash) for entry in entries]
+        missing = [entry for entry, row in zip(entries, known, strict=True) if row is None]
+        whole = self._store.stored_many(owner, missing)
+        for entry, row in zip(entries, known, strict=True):
+            yield row or self._cut(entry, next(whole))
+
+    def _cut(self, entry: Entry, stored: Stored) -> WordsRow:
+        analysis, text = self.analyzer.analyse(searched_text(stored.record)), embedded_text(stored.record)
+        hashed = text_hash(text) if text else b""
+        row = WordsRow(entry.content_hash, analysis.length, " ".join(analysis.terms), hashed)
+        self._keep(row)
         return row
 
     def _keep(self, row: WordsRow) -> None:
