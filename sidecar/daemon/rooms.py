@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
-CAPABILITIES = ("memory.documents", "memory.tool", "memory.actors", "system")
+CAPABILITIES = ("memory.actors", "memory.documents", "memory.tool", "system")
 
 
 def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) -> Disk:
