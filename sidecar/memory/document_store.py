@@ -104,10 +104,11 @@ class DocumentStore:
             require_version(document, expected_version)
         except Corrupt:
             document = Document(exists=True)
-        if not document.exists:
-            return False
-        outcome = Outcome(changed=True, version=0, length=0, done=())
+        outcome = Outcome(changed=document.exists, version=0, length=0, done=())
         answers = _with_answer(document.answers, idempotency_key, ["reset"], outcome, self._limits.kept_answers)
+        if not document.exists:
+            self._kept(who, replace(document, answers=answers))
+            return False
         self._store(who, Document(answers=answers))
         return True
 
