@@ -17,7 +17,7 @@ import grpc
 import psutil
 import pytest
 from client import append, failure
-from daemon_process import END_SECONDS, clean_environment, command
+from daemon_process import END_SECONDS, clean_environment, command, wait_for_file
 from grpc_health.v1 import health_pb2
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
@@ -286,6 +286,21 @@ def test_an_owner_that_hangs_is_named_and_left_alone(daemon, make_daemon):
     daemon.signal(signal.SIGCONT)
     assert (code, str(daemon.pid) in told) == (3, True)
     assert daemon.client.write(ACTOR, "one").version == 1
+
+
+@POSIX
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed_from_the_start_takes_nothing_from_the_daemon(make_daemon, tmp_path, closed):
+    arguments = [*command(), "serve", "--data-dir", str(tmp_path / "data")]
+    with subprocess.Popen(["sh", "-c", f'exec "$0" "$@" {closed}', *arguments], env=clean_environment()) as first:
+        wait_for_file(tmp_path / "data" / "daemon.json")
+        second = make_daemon(lifeline=False).start()
+        assert (second.handshake["pid"], second.handshake.get("reused")) == (first.pid, True)
+        assert (tmp_path / "data" / "daemon.lock").read_bytes() == b""
+        assert second.client.write(ACTOR, "one").version == 1
+        second.client.system.Shutdown(system_pb2.ShutdownRequest())
+        assert first.wait(END_SECONDS) == 0
+        second.wait()
 
 
 # --- a start that fails

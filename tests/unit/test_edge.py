@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import subprocess
+import sys
 
 import grpc
 import pytest
@@ -89,3 +91,27 @@ def test_a_log_is_rotated_and_keeps_its_number_of_files(tmp_path):
     logging.getLogger("lorekeeper").handlers.clear()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["daemon.log", "daemon.log.1", "daemon.log.2"]
     assert "line 99" in (tmp_path / "daemon.log").read_text("utf-8")
+
+
+# Writes more log lines than a pipe holds, ends the log, and ends.
+TALKATIVE = """
+import logging, sys
+from pathlib import Path
+import subprocess
+import sys
+from sidecar.daemon.logs import LogWriter
+writer = LogWriter(level="info", file=Path(sys.argv[1]), max_bytes=1_000_000, files=1)
+for number in range(900):
+    logging.getLogger("lorekeeper").info("x" * 200)
+writer.close(seconds=0.2)
+"""
+
+
+def test_a_client_that_never_reads_standard_error_keeps_no_line_from_the_file_and_the_daemon_from_no_end(tmp_path):
+    file = tmp_path / "daemon.log"
+    with subprocess.Popen([sys.executable, "-c", TALKATIVE, str(file)], stderr=subprocess.PIPE) as process:
+        try:
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+    assert len(file.read_text("utf-8").splitlines()) == 900
