@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
-from google.protobuf.message import DecodeError
 
 from sidecar.daemon.contract import descriptor
 from sidecar.daemon.mapping import abort, internal, is_cancellation
@@ -141,7 +140,7 @@ def _decoded(read: Decode, data: bytes) -> Any:
     """The message in ``data``. Raises InvalidInput where there is none."""
     try:
         return read(data)
-    except DecodeError as error:
+    except Exception as error:  # a DecodeError, whose module a start need not read
         raise InvalidInput(
             "the request is no message of this method: its bytes are damaged, or a text in it is not UTF-8",
             reason=Reason.FIELD_INVALID,

@@ -122,7 +122,10 @@ class DocumentStore:
 
     def counted(self, who: ActorId) -> dict[str, int]:
         """How many documents the actor has: 1, also one that cannot be read, or 0."""
-        return {"documents": int(self._disk.exists(self._actors.folder(who) / _FILE))}
+        try:
+            return {"documents": int(self.look(who).exists)}
+        except Corrupt:
+            return {"documents": 1}
 
     def erased(self, who: ActorId) -> None:
         """Read the file again at the next call: it was erased or exchanged."""

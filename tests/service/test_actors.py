@@ -109,6 +109,22 @@ def test_an_erased_actor_is_gone_from_the_disk_and_from_every_answer(daemon, act
     assert erase(daemon.client, actor).existed is False
 
 
+def test_an_erasure_counts_no_document_that_was_reset(client, actor):
+    client.write(actor, "one")
+    client.memory.ResetDocument(memory_pb2.ResetDocumentRequest(actor=actor))
+    assert erase(client, actor).erased.documents == 0
+
+
+@pytest.mark.parametrize("name", ["document.json", "actor.json"])
+def test_an_actor_whose_files_are_damaged_can_be_erased_and_begin_anew(daemon, actor, name):
+    daemon.client.write(actor, "one")
+    daemon.stop()
+    next(daemon.folder.rglob(name)).write_bytes(b"{")
+    daemon.start()
+    assert erase(daemon.client, actor).erased.documents == 1
+    assert daemon.client.write(actor, "two").version == 1
+
+
 def test_an_erased_actor_may_begin_anew(client, actor):
     client.write(actor, "one", idempotency_key="k")
     erase(client, actor)
