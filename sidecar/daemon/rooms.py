@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
-CAPABILITIES = ("memory.documents", "memory.tool", "memory.actors", "embedding", "system")
+CAPABILITIES = ("embedding", "memory.actors", "memory.documents", "memory.tool", "system")
 _EMBEDDING = "lorekeeper.v1.EmbeddingService"
 
 
