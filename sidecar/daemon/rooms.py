@@ -45,15 +45,15 @@ if TYPE_CHECKING:
     from sidecar.wire import Paging
 
 CAPABILITIES = (
-    "memory.documents",
-    "memory.tool",
-    "memory.actors",
-    "memory.records",
-    "memory.groups",
-    "memory.retention",
     "embedding",
-    "search.lexical",
+    "memory.actors",
+    "memory.documents",
+    "memory.groups",
+    "memory.records",
+    "memory.retention",
+    "memory.tool",
     "search.hybrid",
+    "search.lexical",
     "system",
 )
 _EMBEDDING = "lorekeeper.v1.EmbeddingService"

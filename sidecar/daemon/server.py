@@ -44,6 +44,7 @@ _HOST = "127.0.0.1"
 # Nobody is there to wait for the answers any more.
 _ORPHAN_DRAIN_SECONDS = 0.3
 _NEVER_MS = 2**31 - 1
+_STANDARD_ERROR = 2
 # The service that cannot do its work while the data folder refuses writes.
 _STORING = "lorekeeper.v1.MemoryService"
 _SYSTEM = "lorekeeper.v1.SystemService"
@@ -94,6 +95,7 @@ class ServeOptions:
 def serve(options: ServeOptions, loaded: Loaded) -> None:
     """Run a daemon to its end, or attach to the one that is there. Raises CannotStart."""
     os.umask(0o077)
+    _hold_standard_streams()
     folder = _prepared(options.data_dir)
     try:
         owned = own_or_attach(folder, seconds=loaded.config.daemon.attach_seconds)
@@ -110,6 +112,13 @@ def serve(options: ServeOptions, loaded: Loaded) -> None:
         raise CannotStart(Exit.FOLDER, error.message) from error
     finally:
         owned.release()
+
+
+def _hold_standard_streams() -> None:
+    """Put the null device in the place of a standard stream that was closed: no file of ours may get its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
 
 
 def _prepared(folder: Path) -> Path:

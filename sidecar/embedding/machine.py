@@ -15,9 +15,10 @@ from pathlib import Path
 _NICE = 10
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _SMALL, _LARGE = 128 << 10, 32 << 20
-_PAGE_OUT = 21
-_LIBRARIES = re.compile(r"onnxruntime|tokenizers|numpy|openblas")
+_DONT_NEED = 4
+_LIBRARIES = re.compile(r"onnxruntime|tokenizers|numpy|openblas|gfortran")
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-\S+ \S+ \S+ \S+\s+(/.*)")
+_CHANGED = re.compile(r"(?:Anonymous|Swap): +[1-9]")
 
 
 def lower_thread_priority() -> None:
@@ -58,11 +59,14 @@ def forget_model_memory() -> None:
     if sys.platform == "linux":
         advise = _glibc("madvise")
         for start, end in _library_pages():
-            advise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _PAGE_OUT)
+            advise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _DONT_NEED)
 
 
 def resident_bytes() -> int:
     """Memory that this process holds now."""
+    if sys.platform == "linux":
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
     import psutil
 
     return int(psutil.Process().memory_info().rss)
@@ -76,8 +80,12 @@ def _glibc(name: str) -> Callable[..., object]:
 
 
 def _library_pages() -> Iterator[tuple[int, int]]:
-    """Start and end of the read-only mappings of the libraries that only models need."""
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        found = _MAPPING.match(line)
-        if found and _LIBRARIES.search(found[3]):
+    """Start and end of what is mapped, unchanged and read-only, from the libraries that only models need.
+
+    Only such pages can be read from their file again.
+    """
+    smaps = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
+    for mapping in re.split(r"\n(?=[0-9a-f]+-[0-9a-f]+ )", smaps):
+        found = _MAPPING.match(mapping)
+        if found and _LIBRARIES.search(found[3]) and not _CHANGED.search(mapping):
             yield int(found[1], 16), int(found[2], 16)

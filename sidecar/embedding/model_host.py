@@ -24,6 +24,7 @@ from sidecar.embedding.model_files import ModelFolder
 from sidecar.embedding.onnx_provider import OnnxModel, OnnxProvider
 from sidecar.embedding.openai_provider import connect
 from sidecar.embedding.provider import Provider
+from sidecar.embedding.session import cancelled
 from sidecar.embedding.stats import Operation
 from sidecar.errors import LorekeeperError, NotReady, Reason, TimedOut
 from sidecar.settings import EmbeddingSettings
@@ -46,6 +47,39 @@ class LoadedModel:
     manifest: ModelManifest | None = None
 
 
+class _Load:
+    """One load under way, and those who listen to it."""
+
+    task: asyncio.Task[None]
+
+    def __init__(self, entry: ModelEntry) -> None:
+        self.entry = entry
+        self._listeners: list[asyncio.Queue[LoadProgress | None]] = []
+
+    def tell(self, step: LoadProgress) -> None:
+        for listener in self._listeners:
+            listener.put_nowait(step)
+
+    def end(self) -> None:
+        for listener in self._listeners:
+            listener.put_nowait(None)
+
+    async def steps(self) -> AsyncGenerator[LoadProgress]:
+        """What happens from now on, READY at the end. Raises what the load raises."""
+        listener: asyncio.Queue[LoadProgress | None] = asyncio.Queue()
+        self._listeners.append(listener)
+        try:
+            while (step := await listener.get()) is not None:
+                yield step
+        finally:
+            self._listeners.remove(listener)
+        await asyncio.wait([self.task])
+        if self.task.cancelled():
+            raise cancelled()
+        self.task.result()
+        yield LoadProgress(LoadPhase.READY, 1, 1, "runs")
+
+
 StateWatch = Callable[[HostState], None]
 
 
@@ -62,7 +96,7 @@ class ModelHost:
         self._meter = meter
         self._watch = watch
         self._told = HostState.NONE
-        self._load: asyncio.Task[LoadedModel] | None = None
+        self._load: _Load | None = None
         self._last_failed = False
         self._closed = False
 
@@ -91,28 +125,39 @@ class ModelHost:
     async def load(self, name: str = "") -> AsyncGenerator[LoadProgress]:
         """Load a model by name (empty: the selected one) and tell how far it is; the last message is READY.
 
-        Whoever stops listening stops the load. Raises MODEL_NOT_FOUND, NO_MODEL, MODEL_LOADING (another load is
-        under way), MODEL_LOAD_TIMEOUT, and what a load raises.
+        A load of the same model that is under way is followed. Whoever began a load and stops listening stops it.
+        Raises MODEL_NOT_FOUND, NO_MODEL, MODEL_LOADING (another model is being loaded), MODEL_LOAD_TIMEOUT, and what
+        a load raises.
         """
         entry = await asyncio.to_thread(self._entry, name)
-        if self.loading or self._closed:
+        follows = self._load
+        if self._closed or (follows and follows.entry != entry):
             raise NotReady("another model is being loaded; wait for it", reason=Reason.MODEL_LOADING)
-        progress: asyncio.Queue[LoadProgress | None] = asyncio.Queue()
-        task = self._load = asyncio.ensure_future(self._loaded(entry, progress.put_nowait))
-        task.add_done_callback(lambda _task: progress.put_nowait(None))
-        self._changed(loading=entry.name)
+        load = follows or self._begin(entry)
         try:
-            while (step := await progress.get()) is not None:
+            async for step in load.steps():
                 yield step
-            await self._take(task.result())
-        except BaseException as error:
-            task.cancel()
-            self._failed(entry.name, error)
+        finally:
+            if load is not follows:
+                load.task.cancel()
+
+    def _begin(self, entry: ModelEntry) -> _Load:
+        self._load = load = _Load(entry)
+        load.task = asyncio.ensure_future(self._run(load))
+        self._changed(loading=entry.name)
+        return load
+
+    async def _run(self, load: _Load) -> None:
+        try:
+            await self._take(await self._loaded(load.entry, load.tell))
+        except LorekeeperError as error:
+            self.failures[load.entry.name] = error
+            self._last_failed = self.loaded is None
             raise
         finally:
             self._load = None
             self._changed(loading="")
-        yield LoadProgress(LoadPhase.READY, 1, 1, "runs")
+            load.end()
 
     async def unload(self, *, grace: float) -> str:
         """Free the model once its runs have ended (``grace`` seconds, then they are stopped); its name or ''."""
@@ -128,8 +173,8 @@ class ModelHost:
         """Stop what runs and free everything; no effect the second time."""
         self._closed = True
         if self._load is not None:
-            self._load.cancel()
-            await asyncio.wait([self._load])
+            self._load.task.cancel()
+            await asyncio.wait([self._load.task])
         await self.unload(grace=0)
 
     def _entry(self, name: str) -> ModelEntry:
@@ -177,11 +222,6 @@ class ModelHost:
         if before is not None:
             await _freed(before, self._settings.inference_seconds)
         await asyncio.to_thread(return_free_memory)
-
-    def _failed(self, name: str, error: BaseException) -> None:
-        if isinstance(error, LorekeeperError):
-            self.failures[name] = error
-            self._last_failed = self.loaded is None
 
     def _changed(self, *, loading: str) -> None:
         self.loading = loading

@@ -1,4 +1,4 @@
-"""A local model as a provider: tokens, batches and runs in its own few threads, which stand behind the game's."""
+"""A local model as a provider: tokens, batches and runs in its own few threads; documents stand behind the game."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ class _Work:
     """One call between its runs."""
 
     texts: list[str]
+    kind: EmbeddingKind
     control: RunControl
     tokens: list[TokenIds] = field(default_factory=list)
     plan: list[list[int]] = field(default_factory=list)
@@ -61,7 +62,11 @@ class OnnxProvider:
         self.identity = model.manifest.identity
         self._model: OnnxModel | None = model
         self._declared = model.manifest.declaration
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="model", initializer=lower_thread_priority)
+        # Somebody waits for a query; documents are embedded while nobody else needs the processor.
+        self._threads = {
+            EmbeddingKind.QUERY: ThreadPoolExecutor(threads, "query"),
+            EmbeddingKind.DOCUMENT: ThreadPoolExecutor(threads, "documents", lower_thread_priority),
+        }
 
     async def embed_query(self, text: str, lane: Lane) -> Embedded:
         return await self._embed([text], EmbeddingKind.QUERY, lane)
@@ -71,7 +76,8 @@ class OnnxProvider:
 
     async def close(self) -> None:
         self._model = None
-        await asyncio.to_thread(self._threads.shutdown)
+        for threads in self._threads.values():
+            await asyncio.to_thread(threads.shutdown)
         await asyncio.to_thread(forget_model_memory)
 
     async def _embed(self, texts: Sequence[str], kind: EmbeddingKind, lane: Lane) -> Embedded:
@@ -79,7 +85,7 @@ class OnnxProvider:
         if model is None:
             raise cancelled()
         prefix = self._declared.prefix(kind)
-        work = _Work(texts=[prefix + text for text in texts], control=RunControl())
+        work = _Work([prefix + text for text in texts], kind, RunControl())
         await self._in_thread(lane, work, lambda: _begin(model, work))
         for run in range(1, len(work.plan)):
             await self._in_thread(lane, work, lambda run=run: _run(model, work, run))  # type: ignore[misc]
@@ -87,7 +93,7 @@ class OnnxProvider:
 
     async def _in_thread(self, lane: Lane, work: _Work, step: Callable[[], None]) -> None:
         def begin() -> asyncio.Future[None]:
-            return asyncio.get_running_loop().run_in_executor(self._threads, step)
+            return asyncio.get_running_loop().run_in_executor(self._threads[work.kind], step)
 
         await lane.run(begin, work.control.stop)
 

@@ -41,7 +41,7 @@ class EmbeddingService:
         self._check_model(request.model)
         self._check_answer_size(len(request.texts))
         answer = await self._engine.embed(kind, request.texts)
-        return _embed_response(answer, self._engine.settings.max_text_chars)
+        return await asyncio.to_thread(_embed_response, answer, self._engine.settings.max_text_chars)
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:
         models = await asyncio.to_thread(self._listed)
@@ -124,8 +124,8 @@ def _embed_response(answer: EmbeddingAnswer, max_chars: int) -> pb.EmbedResponse
     return pb.EmbedResponse(
         identity=wire.identity_to(answer.identity),
         embeddings=[
-            pb.Embedding(values=vector, tokens=tokens, truncated=index in cut)
-            for index, (vector, tokens) in enumerate(zip(answer.vectors.tolist(), answer.tokens, strict=True))
+            pb.Embedding(values=vector.tolist(), tokens=tokens, truncated=index in cut)
+            for index, (vector, tokens) in enumerate(zip(answer.vectors, answer.tokens, strict=True))
         ],
         cuts=[wire.cut_to(cut, max_chars) for cut in answer.cuts],
     )

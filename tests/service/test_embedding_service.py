@@ -292,6 +292,18 @@ def test_a_daemon_on_an_empty_folder_has_the_built_in_model_by_itself(start_daem
     assert len(response.embeddings[0].values) == 384
 
 
+def test_unloading_gives_the_memory_of_the_model_back(start_daemon):
+    service = stub(start_daemon().client)
+
+    def cycle():
+        loaded = list(service.LoadModel(pb.LoadModelRequest(name="minilm")))[-1].resident_bytes
+        return loaded, service.UnloadModel(pb.UnloadModelRequest()).resident_bytes
+
+    (loaded, unloaded), (_, again) = cycle(), cycle()
+    assert loaded - unloaded > 80_000_000
+    assert abs(again - unloaded) < 20_000_000
+
+
 def test_a_server_that_fails_is_told_and_the_daemon_goes_on(start_daemon):
     with embedding_server() as server:
         environment = {

@@ -10,6 +10,7 @@ from tiny_models import VOCABULARY, graph, table, write_bge_m3, write_model
 from sidecar.embedding.catalogue import Catalogue
 from sidecar.embedding.engine import EmbeddingEngine
 from sidecar.embedding.identity import EmbeddingKind
+from sidecar.embedding.loading import LoadPhase
 from sidecar.embedding.model_host import HostState
 from sidecar.embedding.stats import Operation
 from sidecar.embedding.texts import TextCut
@@ -269,13 +270,55 @@ def test_a_call_while_the_model_loads_is_told_so(tiny):
         engine = engine_on(tiny)
         steps = engine.load()
         await anext(steps)
-        told = await reason(engine.embed(QUERY, ["cat"])), await reason(anext(engine.load()))
+        told = await reason(engine.embed(QUERY, ["cat"])), await reason(anext(engine.load("minilm")))
         await steps.aclose()
-        state = engine.state
         await engine.close()
-        return told, state
+        return told, engine.state
 
     assert asyncio.run(run()) == ((Reason.MODEL_LOADING, Reason.MODEL_LOADING), HostState.NONE)
+
+
+def test_a_second_load_of_the_same_model_follows_the_first(tiny):
+    async def run():
+        engine = engine_on(tiny)
+        first = engine.load()
+        await anext(first)
+        second = asyncio.create_task(last(engine.load()))
+        ends = await last(first), await second
+        await engine.close()
+        return [step.phase for step in ends], figures(engine, Operation.MODEL_LOAD).count
+
+    assert asyncio.run(run()) == ([LoadPhase.READY] * 2, 1)
+
+
+def test_a_follower_that_stops_listening_stops_nothing(tiny):
+    async def run():
+        engine = engine_on(tiny)
+        first = engine.load()
+        await anext(first)
+        second = asyncio.create_task(last(engine.load()))
+        await asyncio.sleep(0)
+        second.cancel()
+        end = await last(first)
+        await engine.close()
+        return end.phase
+
+    assert asyncio.run(run()) is LoadPhase.READY
+
+
+def test_a_follower_is_told_when_the_load_is_stopped_or_fails(tiny):
+    async def run():
+        engine = engine_on(tiny)
+        first = engine.load()
+        await anext(first)
+        second = engine.load()
+        await anext(second)
+        await first.aclose()
+        told = await reason(last(second))
+        await engine.close()
+        return told, engine.state
+
+    assert asyncio.run(run()) == (Reason.EMBEDDING_CANCELLED, HostState.NONE)
 
 
 def test_a_model_answers_until_the_one_that_replaces_it_is_ready(tiny, tmp_path):
@@ -342,6 +385,11 @@ def test_closing_twice_while_a_run_is_under_way_stops_it(tiny):
         return await reason(call)
 
     assert asyncio.run(run()) is Reason.EMBEDDING_CANCELLED
+
+
+async def last(steps):
+    """The last message of a load."""
+    return [step async for step in steps][-1]
 
 
 async def until_running(engine):

@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tiny_models import BGE_CONFIG, graph, manifest, tokenizer_json, write_bge_m3, write_model
 
 from sidecar.embedding.loading import Loading, verified
@@ -255,6 +257,18 @@ def test_a_load_tells_bytes_hashed_then_loading_then_warming(tiny):
 
 def test_backslashes_in_a_manifests_paths_are_accepted():
     assert relative_name("onnx\\model_int8.onnx") == "onnx/model_int8.onnx"
+
+
+@given(st.binary(max_size=300), st.sampled_from(["model.onnx", "tokenizer.json", "lorekeeper-model.toml"]))
+@settings(max_examples=40, deadline=None)
+def test_garbage_in_any_file_is_told_and_never_crashes(tmp_path_factory, data, name):
+    folder = write_model(tmp_path_factory.mktemp("garbage"))
+    (folder / name).write_bytes(data)
+    assert reason(folder) in (
+        Reason.MODEL_INTEGRITY,
+        Reason.UNSUPPORTED_MODEL,
+        Reason.EMBEDDING_CONFIGURATION,
+    )
 
 
 def test_the_record_of_an_added_folder_is_compared(tiny):
