@@ -24,11 +24,12 @@ class Asked:
 
 @dataclass
 class EmbeddingServer:
-    """``replies`` are used up one by one; then every text gets its length and one as its vector."""
+    """``replies`` are used up one by one; then ``default`` answers: as a rule each text's length and one as its vector."""
 
     address: str
     asked: list[Asked] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    default: Reply = field(default_factory=lambda: well)
     ended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -59,7 +60,7 @@ def embedding_server() -> Iterator[EmbeddingServer]:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             asked = Asked(self.path, {key.lower(): value for key, value in self.headers.items()}, body["input"])
             server.asked.append(asked)
-            reply = server.replies.pop(0) if server.replies else well
+            reply = server.replies.pop(0) if server.replies else server.default
             reply(asked, self)
 
         def log_message(self, *_arguments: Any) -> None:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from sidecar.search.embedding_queue import EmbeddingQueue
     from sidecar.search.finder import Finder
     from sidecar.search.indexer import Indexer, Indexes
+    from sidecar.search.marks import Marks
     from sidecar.search.meaning import Meanings
+    from sidecar.search.near_duplicates import NearDuplicates
     from sidecar.search.owner_texts import OwnerTexts
     from sidecar.search.service import SearchService
     from sidecar.search.vector_cache import VectorCache
@@ -215,7 +217,7 @@ class Rooms:
         settings = self._config.search
         return VectorCache(
             self.vector_feed,
-            self.embedding_queue.changed,
+            lambda who: self.embedding_queue.changed(who),
             most_bytes=settings.max_cached_vector_bytes,
             most_compared=settings.max_compared,
         )
@@ -261,6 +263,7 @@ class Rooms:
             self.engine,
             self.owner_texts,
             self.vector_maker,
+            self.near_duplicates,
             self.meanings,
             lambda save: self.records.catalog(save).owners(),
             self._loop,
@@ -344,7 +347,21 @@ class Rooms:
             limits=self._config.records,
             answers=KeptAnswers(self._config.records.kept_answers),
             paging=self._paging,
+            marks=self.marks,
         )
+
+    @cached_property
+    def marks(self) -> Marks:
+        from sidecar.search.marks import Marks
+
+        return Marks(self.engine, self.vectors, self.vector_maker, self.near_duplicates)
+
+    @cached_property
+    def near_duplicates(self) -> NearDuplicates:
+        from sidecar.search.near_duplicates import NearDuplicates
+
+        similarity = self._config.search.near_duplicate_similarity
+        return NearDuplicates(self.records, self.views, self.matrices, self.indexes, similarity=similarity)
 
     @cached_property
     def search_service(self) -> SearchService:

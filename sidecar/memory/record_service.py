@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import memory_pb2
+from sidecar.memory.embedding_marks import EmbeddingMark, EmbeddingMarks, Item
 from sidecar.memory.groups import GroupStore
 from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.open_owner import entries_by_id
@@ -15,7 +16,7 @@ from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import checked_record, checked_shares, require_count, required_id
 from sidecar.memory.record_filter import RecordFilter, checked_filter
 from sidecar.memory.record_ids import ADD, made_id, random_id
-from sidecar.memory.record_store import Added, RecordStore, lock_order
+from sidecar.memory.record_store import Added, RecordStore, Stored, lock_order
 from sidecar.memory.record_wire import (
     actor_in,
     filter_from,
@@ -28,6 +29,7 @@ from sidecar.memory.record_wire import (
     record_to,
     share_to,
     shares_from,
+    state_value,
 )
 from sidecar.memory.records import Record, searched_text
 from sidecar.settings import RecordSettings
@@ -54,6 +56,7 @@ class RecordService:
         limits: RecordSettings,
         answers: KeptAnswers,
         paging: Paging,
+        marks: EmbeddingMarks,
     ) -> None:
         self._store = store
         self._groups = groups
@@ -62,20 +65,27 @@ class RecordService:
         self._limits = limits
         self._answers = answers
         self._paging = paging
+        self._marks = marks
 
     async def AddRecords(self, request: memory_pb2.AddRecordsRequest, context: Any) -> memory_pb2.AddRecordsResponse:
         who = actor_from(request.actor)
 
         def add() -> memory_pb2.AddRecordsResponse:
-            added = self._store.add(who.save, self._new_records(who, request))
-            return memory_pb2.AddRecordsResponse(records=[_added_to(one) for one in added])
+            self._check_threshold(request)
+            given = self._new_records(who, request)
+            added = self._store.add(who.save, given)
+            items = [Item(owner, record, one.content_hash) for (owner, record), one in zip(given, added, strict=True)]
+            if request.HasField("near_duplicate_threshold"):
+                self._marks.flag_from(items, request.near_duplicate_threshold)
+            marks = self._marks.of_new(items)
+            return memory_pb2.AddRecordsResponse(records=list(map(_added_to, added, marks)))
 
         return await self._once(who.save, request, add)
 
     async def GetRecord(self, request: memory_pb2.GetRecordRequest, context: Any) -> memory_pb2.GetRecordResponse:
         who, record_id = actor_from(request.actor), required_id(request.record_id, "record_id")
         return await self._answer(
-            who.save, lambda: memory_pb2.GetRecordResponse(record=record_to(self._store.get(who, record_id)))
+            who.save, lambda: memory_pb2.GetRecordResponse(record=self._marked([self._store.get(who, record_id)])[0])
         )
 
     async def ListRecords(self, request: memory_pb2.ListRecordsRequest, context: Any) -> memory_pb2.ListRecordsResponse:
@@ -93,7 +103,7 @@ class RecordService:
                 weight=lambda found: found[1].length + 500,
             )
             return memory_pb2.ListRecordsResponse(
-                records=[record_to(self._store.get(who, entry.head.record_id)) for who, entry in chosen.items],
+                records=self._marked([self._store.get(who, entry.head.record_id) for who, entry in chosen.items]),
                 next_page_token=chosen.next_token,
                 total=len(matching),
             )
@@ -113,7 +123,9 @@ class RecordService:
                     reason=Reason.FIELD_INVALID,
                     field="replacement.owner",
                 )
-            return memory_pb2.SupersedeRecordResponse(record=_added_to(self._store.supersede(who, record_id, record)))
+            added = self._store.supersede(who, record_id, record)
+            (mark,) = self._marks.of([Item(owner, record, added.content_hash)])
+            return memory_pb2.SupersedeRecordResponse(record=_added_to(added, mark))
 
         return await self._once(who.save, request, supersede)
 
@@ -257,6 +269,18 @@ class RecordService:
         made = made_id(owner, source, record.head.moment, turn=turn, place=place, tool=ADD) if source else random_id()
         return owner, replace(record, head=replace(record.head, record_id=made))
 
+    def _marked(self, found: Sequence[Stored]) -> list[memory_pb2.Record]:
+        marks = self._marks.of([Item(one.owner, one.record, one.entry.content_hash) for one in found])
+        return list(map(record_to, found, marks))
+
+    def _check_threshold(self, request: memory_pb2.AddRecordsRequest) -> None:
+        if not 0 <= request.near_duplicate_threshold <= 1:
+            raise InvalidInput(
+                "near_duplicate_threshold must be from 0 to 1",
+                reason=Reason.FIELD_INVALID,
+                field="near_duplicate_threshold",
+            )
+
     def _owners(self, who: ActorId, request: Any) -> list[ActorId]:
         if request.all_owners:
             return sorted(self._store.catalog(who.save).owners(), key=lock_order)
@@ -295,11 +319,12 @@ class RecordService:
             return len(policy.dropped(owner.records().entries.values())) if policy else 0
 
 
-def _added_to(added: Added) -> memory_pb2.AddedRecord:
+def _added_to(added: Added, mark: EmbeddingMark) -> memory_pb2.AddedRecord:
     return memory_pb2.AddedRecord(
         record_id=added.record_id,
         outcome=_CREATED if added.created else _UNCHANGED,
-        embedding_state=memory_pb2.EMBEDDING_STATE_NONE,
+        embedding_state=state_value(mark.state),
+        near_duplicate_of=mark.near_duplicate_of,
     )
 
 

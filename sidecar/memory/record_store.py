@@ -48,6 +48,7 @@ class Added:
 
     owner: ActorId
     record_id: str
+    content_hash: str
     created: bool
 
 
@@ -325,7 +326,7 @@ def _decided(owner: OpenOwner, record: Record, fresh: _Fresh, field: str) -> Add
             reason=Reason.CONTENT_CONFLICT,
             field=field,
         )
-    return Added(owner.who, record_id, created=known is None)
+    return Added(owner.who, record_id, digest, created=known is None)
 
 
 def _entry(owner: OpenOwner, record_id: str) -> Entry:

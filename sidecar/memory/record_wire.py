@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
+from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark
 from sidecar.memory.groups import Group
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
@@ -141,7 +142,7 @@ class RecordMessages:
         return message
 
 
-def record_to(stored: Stored) -> memory_pb2.Record:
+def record_to(stored: Stored, mark: EmbeddingMark = NO_MARK) -> memory_pb2.Record:
     """A record as it is stored, with what became of it since."""
     record, head, entry = stored.record, stored.record.head, stored.entry
     message = memory_pb2.Record(
@@ -161,7 +162,8 @@ def record_to(stored: Stored) -> memory_pb2.Record:
         conversation_id=head.conversation_id,
         ordinal=head.ordinal,
         authority=_AUTHORITY_VALUES[head.authority],
-        embedding_state=memory_pb2.EMBEDDING_STATE_NONE,
+        embedding_state=state_value(mark.state),
+        near_duplicate_of=mark.near_duplicate_of,
         audience=head.audience,
         shares=[share_to(share) for share in entry.shares],
         speaker=head.speaker,
@@ -171,6 +173,11 @@ def record_to(stored: Stored) -> memory_pb2.Record:
     if head.expires:
         message.expires_at.CopyFrom(moment_to(head.expires))
     return message
+
+
+def state_value(state: int) -> memory_pb2.EmbeddingState.ValueType:
+    """The contract's value, whose numbers are ours."""
+    return memory_pb2.EmbeddingState.ValueType(state)
 
 
 def filter_from(message: memory_pb2.RecordFilter) -> RecordFilter:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.embedding.engine import EmbeddingEngine
 from sidecar.errors import LorekeeperError
 from sidecar.memory.record_store import lock_order
 from sidecar.search.meaning import Meanings
+from sidecar.search.near_duplicates import NearDuplicates
 from sidecar.search.owner_texts import OwnerTexts, Wanted
 from sidecar.search.vector_maker import VectorMaker
 from sidecar.settings import SearchSettings
@@ -38,6 +39,7 @@ class EmbeddingQueue:
         engine: EmbeddingEngine,
         texts: OwnerTexts,
         maker: VectorMaker,
+        near: NearDuplicates,
         meanings: Meanings,
         owners_of: Callable[[str], Iterable[ActorId]],
         loop: asyncio.AbstractEventLoop,
@@ -48,6 +50,7 @@ class EmbeddingQueue:
         self._engine = engine
         self._texts = texts
         self._maker = maker
+        self._near = near
         self._meanings = meanings
         self._owners_of = owners_of
         self._loop = loop
@@ -119,10 +122,16 @@ class EmbeddingQueue:
             batch = await self._batch()
             await self._maker.make(await asyncio.to_thread(self._texts.read, batch))
             self._pause = 0.0
+            await asyncio.to_thread(self._made, batch)
         except (LorekeeperError, OSError) as error:
             for one in batch:
                 self._owners.setdefault(one.who, [])
             await self._wait_after(error)
+
+    def _made(self, batch: Sequence[Wanted]) -> None:
+        identity = self._engine.identity
+        if identity is not None:
+            self._near.look(identity, batch)
 
     async def _batch(self) -> list[Wanted]:
         """Texts of several owners, a few of each: who has many does not keep the others waiting."""

@@ -2,6 +2,7 @@
 
     owners   folder, address (JSON), size of its journal, number of its last row, records, addressed (JSON)
     words    owner, hash of the record's content → length in words, terms joined by spaces, hash of the text to embed
+    near     owner, hash of the record's content → id of an earlier record that says nearly the same
 
 An entry is tied to its record by the content's hash alone: where a journal was exchanged, what is left of the same
 content is used again and the rest is removed. Nothing here is needed to answer: what the index does not know is read
@@ -11,7 +12,7 @@ from the journals. An owner's words lie side by side, so that reading them costs
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sidecar.storage.derived_database import DerivedDatabase
@@ -35,7 +36,13 @@ MIGRATIONS = (
         text BLOB NOT NULL,
         PRIMARY KEY (owner, hash)
     ) WITHOUT ROWID;
-    CREATE INDEX words_by_text ON words (text)
+    CREATE INDEX words_by_text ON words (text);
+    CREATE TABLE near (
+        owner INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        record TEXT NOT NULL,
+        PRIMARY KEY (owner, hash)
+    ) WITHOUT ROWID
     """,
 )
 _OWNERS = "SELECT folder, address, size, last, records, addressed FROM owners"
@@ -108,6 +115,18 @@ class Index:
         given = (folder,) if folder else ()
         return self._database.run(lambda database: database.execute(query, given).fetchall()) or []
 
+    def note_near(self, folder: str, near: Mapping[str, str]) -> None:
+        """Keep, by content hash, the ids of records that say nearly the same."""
+        query = "INSERT OR REPLACE INTO near SELECT owner, ?, ? FROM owners WHERE folder = ?"
+        rows = [(content, record_id, folder) for content, record_id in near.items()]
+        self._database.run(lambda database: database.executemany(query, rows))
+
+    def near(self, folder: str, contents: Sequence[str]) -> dict[str, str]:
+        """What :meth:`note_near` kept of a few contents."""
+        query = f"SELECT hash, record FROM near WHERE {_OWN} AND hash IN ({','.join('?' * len(contents))})"
+        given = (folder, *contents)
+        return dict(self._database.run(lambda database: database.execute(query, given).fetchall()) or ())
+
     def uses(self, texts: Sequence[bytes]) -> set[bytes] | None:
         """Which of a few texts any record has; None where that cannot be told."""
         query = f"SELECT DISTINCT text FROM words WHERE text IN ({','.join('?' * len(texts))})"
@@ -158,6 +177,7 @@ def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> list
         for old in update.removed:
             query = "DELETE FROM words WHERE owner = ? AND hash = ? RETURNING text"
             gone += (text for (text,) in database.execute(query, (owner, old)).fetchall())
+            database.execute("DELETE FROM near WHERE owner = ? AND hash = ?", (owner, old))
         database.executemany(
             "INSERT OR REPLACE INTO words VALUES (?, ?, ?, ?, ?)",
             ((owner, words.hash, words.length, words.terms, words.text) for words in update.added),
@@ -170,5 +190,6 @@ def _remove(database: sqlite3.Connection, folders: Iterable[str]) -> list[bytes]
     for folder in folders:
         removed = database.execute(f"DELETE FROM words WHERE {_OWN} RETURNING text", (folder,)).fetchall()
         gone += (text for (text,) in removed)
+        database.execute(f"DELETE FROM near WHERE {_OWN}", (folder,))
         database.execute("DELETE FROM owners WHERE folder = ?", (folder,))
     return gone

@@ -20,7 +20,7 @@ from sidecar.storage.keys import ActorId, folder_name
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A text that needs a vector: a record's content by its hash, and the hash of what is embedded of it."""
+    """A text that has or needs a vector: a record's content by its hash, and the hash of what is embedded of it."""
 
     who: ActorId
     content: str

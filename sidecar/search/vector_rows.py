@@ -8,6 +8,7 @@ Vectors of another identity are never in it. All calls are made with the owner's
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import islice
@@ -93,6 +94,14 @@ class VectorRows:
         self._position = position
         return read
 
+    def vector(self, row: int) -> FloatVectors | None:
+        """The vector of one row."""
+        if self.states[row] != VectorState.READY:
+            return None
+        number = self._block_of(row)
+        vector: FloatVectors = self._blocks[number][row - self._starts[number]]
+        return vector
+
     def similarities(self, query: FloatVectors, rows: Ints) -> Floats:
         """The cosine similarity of ascending rows to a unit vector; NaN where there is no vector."""
         import numpy as np
@@ -127,9 +136,12 @@ class VectorRows:
         return read
 
     def _put(self, row: int, vector: FloatVectors) -> None:
-        number = next(at for at in reversed(range(len(self._starts))) if self._starts[at] <= row)
+        number = self._block_of(row)
         self._blocks[number][row - self._starts[number]] = vector
         self._states.put(row, VectorState.READY)
+
+    def _block_of(self, row: int) -> int:
+        return bisect_right(self._starts, row) - 1
 
     def _make_room(self, rows: int) -> None:
         """Add a block for what does not fit: as large as needed at first, then a quarter more each time."""
