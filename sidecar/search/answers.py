@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sidecar.embedding.wire import identity_to
-from sidecar.gen.lorekeeper.v1 import common_pb2, search_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2
 from sidecar.memory.record_wire import RecordMessages, share_to
 from sidecar.search.explanation import account
 from sidecar.search.option_wire import fusion_to, order_to
@@ -56,8 +56,7 @@ def _hit_to(hit: Hit, place: int, query: Query, messages: RecordMessages) -> sea
         access=_number(hit.known.access),
         group_id=hit.known.group_id,
     )
-    if hit.vector is not None:
-        message.record.embedding_state = _number(hit.vector)
+    message.record.embedding_state = _number(hit.vector or memory_pb2.EMBEDDING_STATE_UNSPECIFIED)
     if hit.reranked is not None:
         message.rerank.CopyFrom(
             search_pb2.RerankScore(

@@ -27,7 +27,8 @@ from sidecar.storage.keys import ActorId, folder_name
 if TYPE_CHECKING:
     from sidecar.embedding.identity import FloatVectors
 
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 _MOST_KEPT = 65_536
 
 

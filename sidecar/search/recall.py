@@ -32,6 +32,7 @@ from sidecar.search.ranking import Ranking
 from sidecar.search.rerank import Now, Reranked, Reranker, rerank
 from sidecar.search.similar import Similar, similar
 from sidecar.search.stages import Stages
+from sidecar.search.vector_rows import VectorState
 from sidecar.search.visible import Visible, visible_part
 from sidecar.search.words import WordSource
 from sidecar.storage.keys import ActorId
@@ -239,7 +240,7 @@ def _hit(
         channels=ranking.said(row),
         reranked=reranked,
         explained=ranking.explained(row) if query.explain else (),
-        vector=found.similar.state(row),
+        vector=VectorState.NONE if Degraded.NO_MODEL in found.degraded else found.similar.state(row),
     )
 
 

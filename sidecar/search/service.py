@@ -90,7 +90,8 @@ class SearchService:
     async def _rebuilt_terms(self, save: str, owner: ActorId | None, *, force: bool) -> AsyncIterator[Rebuild]:
         steps = await self._run(save, lambda: self._status.rebuild(save, owner, force=force))
         while (step := await self._run(save, lambda: next(steps, None))) is not None:
-            yield step
+            if step.phase is not Phase.DONE:
+                yield step
 
     async def _run(self, save: str, work: Callable[[], Any]) -> Any:
         return await self._workers.run(("rebuild", save), work)

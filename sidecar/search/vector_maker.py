@@ -40,6 +40,8 @@ class VectorMaker:
         self._feed = feed
         self._report = report
         self._failed_by: EmbeddingIdentity | None = None
+        # One batch at a time: what another one is about to make is not made twice.
+        self._turn = asyncio.Lock()
 
     def has_failed(self, text: bytes) -> bool:
         """Whether the model that answers now has failed on this text."""
@@ -51,6 +53,10 @@ class VectorMaker:
         Raises LorekeeperError where the model, and no single text, is at fault: none is ready, its queue is full, it is
         too slow, or it fails on whatever it is given.
         """
+        async with self._turn:
+            return await self._make(texts, again=again)
+
+    async def _make(self, texts: Mapping[bytes, str], *, again: bool) -> Made:
         identity = self._engine.identity
         if not again and identity is not None:
             missing = await asyncio.to_thread(self._feed.store.missing, identity, list(texts))

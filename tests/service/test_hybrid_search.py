@@ -1,0 +1,517 @@
+"""Rows C and F of the cases, and the faults of hybrid search, over a real socket with an embedding server F."""
+
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from client import failure
+from fake_meaning import fake_meaning
+from records_client import Records, m, wanted
+
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2, system_pb2
+
+READY, PENDING = memory_pb2.EMBEDDING_STATE_READY, memory_pb2.EMBEDDING_STATE_PENDING
+VECTOR, LEXICAL = search_pb2.SEARCH_MODE_VECTOR, search_pb2.SEARCH_MODE_LEXICAL
+CAT_QUERY = "cat"
+
+
+def until(true, seconds: float = 15.0) -> None:
+    """Return once ``true()``; fail where that never comes."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def degraded(answer) -> list[str]:
+    names = [common_pb2.DegradedReason.Name(reason) for reason in answer.degraded_reasons]
+    return [name.removeprefix("DEGRADED_REASON_") for name in names]
+
+
+def stage_kinds(answer) -> list[str]:
+    names = [search_pb2.SearchStageKind.Name(stage.kind) for stage in answer.stages]
+    return [name.removeprefix("SEARCH_STAGE_KIND_") for name in names]
+
+
+@pytest.fixture
+def meaning():
+    with fake_meaning() as server:
+        yield server
+
+
+@pytest.fixture
+def house(meaning, start_daemon, actor):
+    """A daemon that embeds with F; ``house(**settings)`` gives its records once the model is ready."""
+
+    def start(**settings) -> Records:
+        records = Records(start_daemon(*meaning.settings(**settings)).client, actor)
+        until(lambda: records.status().HasField("identity"))
+        return records
+
+    return start
+
+
+def all_ready(records, count: int) -> None:
+    until(lambda: records.status().ready == count)
+
+
+# C: what is found
+
+
+def test_c1_a_record_is_found_by_what_it_means(house, meaning):
+    records = house()
+    assert records.add(m("m1", "A quiet feline watches the gate.")).records[0].embedding_state == PENDING
+    all_ready(records, 1)
+    answer = records.search(CAT_QUERY)
+    (hit,) = answer.hits
+    assert (hit.record.record_id, hit.record.embedding_state, answer.degraded) == ("m1", READY, False)
+    assert meaning.texts() == ["A quiet feline watches the gate.", CAT_QUERY]
+    assert answer.mode == search_pb2.SEARCH_MODE_HYBRID
+    assert answer.identity.dimensions == 2
+
+
+def test_a_record_is_found_by_its_words_before_it_has_its_vector(house, meaning):
+    records = house(embedding__max_concurrent=2)
+    meaning.hangs = lambda asked: CAT_QUERY not in asked.texts
+    records.add(m("m1", "the cat"))
+    answer = records.search(CAT_QUERY)
+    assert [hit.record.record_id for hit in answer.hits] == ["m1"]
+    assert answer.hits[0].record.embedding_state == PENDING
+    assert degraded(answer) == ["VECTORS_PENDING"]
+
+
+def test_c9_nothing_of_the_future_another_owner_or_another_save_is_found_by_meaning(house):
+    records = house()
+    records.add(m("visible", "feline", tick=2), m("future", "feline", tick=8))
+    records.add(m("other", "feline"), actor=records.other("b"))
+    records.add(m("elsewhere", "feline"), actor=records.other("a", "slot 2"))
+    until(lambda: records.status().ready == 3)
+    assert records.found(CAT_QUERY, filter=wanted(now=5), similarity_floor=0.5) == ["visible"]
+
+
+def test_c12_the_stages_are_told_in_order_and_what_was_there_is_told_as_reused(house):
+    records = house()
+    records.add(m("m1", "feline"), m("m2", "bread"))
+    all_ready(records, 2)
+    records.search(CAT_QUERY)
+    answer = records.search(CAT_QUERY)
+    assert stage_kinds(answer) == [
+        "AUTHORITATIVE_SNAPSHOT",
+        "LEXICAL_SEARCH",
+        "EMBEDDING",
+        "VECTOR_INDEX_READ",
+        "VECTOR_SCORING",
+        "FUSION",
+        "RERANK",
+    ]
+    assert [stage.reused for stage in answer.stages] == [True, False, True, True, False, False, False]
+    assert [(stage.scanned, stage.candidates) for stage in answer.stages[2:6]] == [(1, 1), (2, 2), (2, 2), (2, 2)]
+
+
+def test_a_search_by_meaning_only_uses_no_words(house):
+    records = house()
+    records.add(m("cats", "feline"), m("words", "the word gate"))
+    all_ready(records, 2)
+    answer = records.search("cat gate", mode=VECTOR)
+    assert {channel.channel for hit in answer.hits for channel in hit.channels} == {search_pb2.SEARCH_CHANNEL_VECTOR}
+    assert [hit.record.record_id for hit in answer.hits] == ["cats", "words"]
+    assert answer.fusion.lexical_weight == 0
+
+
+def test_a_floor_leaves_out_what_only_meaning_found_and_is_not_similar(house):
+    records = house()
+    records.add(m("cats", "feline"), m("bread", "bread"), m("words", "cat-less gate"))
+    all_ready(records, 3)
+    assert records.found("feline gate", similarity_floor=0.5) == ["cats", "words"]
+    assert len(records.found("feline gate")) == 3
+
+
+def test_a_filter_of_one_in_a_hundred_still_gives_a_full_page_of_right_answers(house):
+    records = house()
+    records.add(*(m(f"m{n}", f"feline {n}", tags=["rare"] if n % 100 == 0 else []) for n in range(500)))
+    all_ready(records, 500)
+    answer = records.search(CAT_QUERY, limit=5, filter=wanted(tags=["rare"]))
+    assert {hit.record.record_id for hit in answer.hits} == {f"m{n}" for n in range(0, 500, 100)}
+
+
+def test_a_reciprocal_rank_query_tells_ranks_and_the_formula_holds(house):
+    records = house()
+    records.add(m("a", "cat gate"), m("b", "feline"), m("c", "gate"))
+    all_ready(records, 3)
+    fusion = search_pb2.FusionOptions(mode=search_pb2.FUSION_MODE_RRF)
+    answer = records.search("cat gate", fusion=fusion, rerank=search_pb2.RerankOptions(enabled=False))
+    assert answer.fusion.rrf_k == 60
+    best = answer.hits[0]
+    assert best.record.record_id == "a"
+    assert best.score == pytest.approx(sum(1 / (60 + channel.rank) for channel in best.channels))
+    assert not best.HasField("rerank")
+
+
+def test_recency_counts_with_a_half_life_and_scaling_time_changes_nothing(house):
+    orders = []
+    records = house()
+    for scale, name in ((1, "short"), (1_000, "long")):
+        who = records.other(name)
+        records.add(*(m(f"m{n}", "the cat", tick=n * scale) for n in range(1, 9)), actor=who)
+        rerank = search_pb2.RerankOptions(half_life_ticks=2 * scale)
+        orders.append(records.found("cat", who, filter=wanted(now=8 * scale), rerank=rerank))
+    assert orders[0] == orders[1]
+    assert orders[0][0] == "m8"
+
+
+@pytest.mark.parametrize(
+    ("field", "more"),
+    [
+        ("fusion.rrf_k", {"fusion": search_pb2.FusionOptions(rrf_k=0.5)}),
+        ("fusion.vector_weight", {"fusion": search_pb2.FusionOptions(vector_weight=101)}),
+        ("rerank.half_life_ticks", {"rerank": search_pb2.RerankOptions(half_life_ticks=0)}),
+        ("rerank.max_greedy_selections", {"rerank": search_pb2.RerankOptions(max_greedy_selections=5_000)}),
+        ("similarity_floor", {"similarity_floor": 1.5}),
+        ("similarity_floor", {"similarity_floor": float("nan")}),
+        ("mode", {"mode": 9}),
+    ],
+)
+def test_an_option_out_of_its_range_is_refused(shared_daemon, actor, field, more):
+    failed = failure(lambda: Records(shared_daemon.client, actor).search("x", **more))
+    assert (failed.kind, failed.fields) == (("INVALID_ARGUMENT", "FIELD_INVALID"), (field,))
+
+
+def test_an_explanation_tells_channels_fusion_and_order(house):
+    records = house()
+    records.add(m("m1", "the cat", tick=3))
+    all_ready(records, 1)
+    (hit,) = records.search("cat", explain=True).hits
+    for part in ("words ", "meaning ", "Fused", "Reranked", "'cat' x1"):
+        assert part in hit.explanation.text
+    assert hit.explanation.age_ticks == 97
+
+
+# C: what goes wrong with the model
+
+
+def test_c3_a_model_that_never_answers_costs_neither_writes_nor_the_answer(house, meaning):
+    records = house(search__query_embedding_seconds=0.05)
+    meaning.hangs = lambda _asked: True
+    begun = time.monotonic()
+    records.add(m("m1", "the cat"))
+    answer = records.search("cat")
+    assert time.monotonic() - begun < 2
+    assert [hit.record.record_id for hit in answer.hits] == ["m1"]
+    assert degraded(answer) == ["EMBEDDING_TIMEOUT"]
+    assert answer.mode == LEXICAL
+
+
+def test_c4_a_stuck_call_keeps_its_place_so_that_calls_do_not_pile_up(house, meaning):
+    records = house(embedding__queue_seconds=0.1, embedding__inference_seconds=0.2)
+    meaning.hangs = lambda _asked: True
+    records.add(m("m1", "one"))
+    until(lambda: len(meaning.server.asked) == 2)
+    records.add(m("m2", "two"))
+    assert degraded(records.search("cat")) == ["EMBEDDING_TIMEOUT"]
+    assert len(meaning.server.asked) == 2
+
+
+def test_a_model_that_fails_is_told_and_require_semantic_makes_it_an_error(house, meaning):
+    records = house()
+    records.add(m("m1", "the cat"))
+    all_ready(records, 1)
+    meaning.down = True
+    assert degraded(records.search("a cat")) == ["EMBEDDING_FAILED"]
+    assert failure(lambda: records.search("a cat", require_semantic=True)).code.name == "UNAVAILABLE"
+    assert failure(lambda: records.search("a cat", mode=VECTOR)).code.name == "UNAVAILABLE"
+    assert records.search("a cat", mode=LEXICAL).degraded is False
+
+
+def test_a_query_while_the_model_loads_is_answered_by_words(meaning, start_daemon, actor):
+    meaning.hangs = lambda _asked: True
+    records = Records(start_daemon(*meaning.settings()).client, actor)
+    assert records.add(m("m1", "the cat")).records[0].embedding_state in (PENDING, memory_pb2.EMBEDDING_STATE_NONE)
+    until(lambda: degraded(records.search("cat")) == ["MODEL_LOADING"])
+    assert failure(lambda: records.search("cat", require_semantic=True)).kind == (
+        "FAILED_PRECONDITION",
+        "MODEL_LOADING",
+    )
+    meaning.hangs = lambda _asked: False
+    meaning.released.set()
+    all_ready(records, 1)
+    assert not records.search("cat").degraded
+
+
+def test_a_model_that_could_not_be_loaded_is_told_as_that(meaning, start_daemon, actor):
+    meaning.down = True
+    records = Records(start_daemon(*meaning.settings()).client, actor)
+    until(lambda: degraded(records.search("cat")) == ["MODEL_FAILED"])
+    assert records.status().degraded_reason == common_pb2.DEGRADED_REASON_MODEL_FAILED
+
+
+def test_one_text_that_fails_costs_its_own_vector_only(house, meaning):
+    meaning.spoils = {"poison"}
+    records = house()
+    records.add(*(m(f"m{n}", f"feline {n}") for n in range(9)), m("bad", "poison"))
+    all_ready(records, 9)
+    assert records.get("bad").embedding_state in (PENDING, memory_pb2.EMBEDDING_STATE_FAILED)
+    until(lambda: records.get("bad").embedding_state == memory_pb2.EMBEDDING_STATE_FAILED)
+    assert records.found("poison", mode=LEXICAL) == ["bad"]
+    meaning.spoils = set()
+    records.rebuild(vectors=True)
+    assert records.get("bad").embedding_state == READY
+
+
+def test_an_outage_is_waited_for_and_nothing_is_given_up(house, meaning):
+    records = house()
+    meaning.down = True
+    records.add(*(m(f"m{n}", f"feline {n}") for n in range(40)))
+    until(lambda: len(meaning.server.asked) > 2)
+    meaning.down = False
+    all_ready(records, 40)
+
+
+# C6, C7: status and rebuild
+
+
+def test_c6_records_from_before_the_model_are_pending_and_embedded_once_it_is_there(meaning, make_daemon, actor):
+    daemon = make_daemon().start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "A quiet feline watches the gate."))
+    status = records.status()
+    assert (status.state, status.pending, status.degraded_reason) == (
+        search_pb2.INDEX_STATE_DEGRADED,
+        1,
+        common_pb2.DEGRADED_REASON_NO_MODEL,
+    )
+    daemon.stop()
+    records = Records(make_daemon(*meaning.settings(), folder=daemon.folder).start().client, actor)
+    all_ready(records, 1)
+    assert records.status().state == search_pb2.INDEX_STATE_READY
+    assert not records.status().requires_rebuild
+    assert records.found(CAT_QUERY, similarity_floor=0.5) == ["m1"]
+
+
+def test_c6_an_empty_save_is_empty(house):
+    assert house().status().state == search_pb2.INDEX_STATE_EMPTY
+
+
+def test_c7_what_is_added_while_a_rebuild_runs_keeps_its_vector(house, meaning):
+    records = house()
+    meaning.hangs = lambda asked: "feline 0" in asked.texts
+    records.add(m("existing", "feline 0"))
+    until(lambda: len(meaning.server.asked) == 2)
+    with ThreadPoolExecutor(1) as threads:
+        rebuilt = threads.submit(records.rebuild)
+        records.add(m("concurrent", "feline 1"))
+        assert set(records.found("feline", mode=LEXICAL)) == {"existing", "concurrent"}
+        meaning.released.set()
+        rebuilt.result(20)
+    all_ready(records, 2)
+    assert sorted(meaning.texts()) == ["feline 0", "feline 1"]
+
+
+def test_a_rebuild_tells_phases_and_skips_what_is_ready(house, meaning):
+    records = house()
+    records.add(*(m(f"m{n}", f"feline {n}") for n in range(70)))
+    all_ready(records, 70)
+    steps = records.rebuild()
+    phases = [search_pb2.RebuildPhase.Name(step.phase).removeprefix("REBUILD_PHASE_") for step in steps]
+    assert list(dict.fromkeys(phases)) == ["TERMS", "CLEANUP", "VECTORS", "DONE"]
+    vectors = [step for step in steps if step.phase == search_pb2.REBUILD_PHASE_VECTORS][-1]
+    assert (vectors.total, vectors.done, vectors.skipped, vectors.failed) == (70, 70, 70, 0)
+    assert len(meaning.texts()) == 70
+    records.rebuild(vectors=True, force=True)
+    assert len(meaning.texts()) == 140
+
+
+def test_vectors_of_another_identity_are_stale_never_mixed_and_replaced_behind(meaning, make_daemon, actor):
+    daemon = make_daemon(*meaning.settings()).start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"), m("m2", "bread"))
+    all_ready(records, 2)
+    daemon.stop()
+    meaning.hangs = lambda asked: "feline" in asked.texts
+    settings = meaning.settings(embedding__openai_version=2, embedding__max_concurrent=2)
+    again = make_daemon(*settings, folder=daemon.folder).start()
+    records = Records(again.client, actor)
+    until(lambda: records.status().HasField("identity"))
+    status = records.status()
+    assert (status.state, status.stale, status.ready) == (search_pb2.INDEX_STATE_REBUILD_REQUIRED, 2, 0)
+    answer = records.search("feline gate")
+    assert "VECTORS_STALE" in degraded(answer)
+    assert {channel.channel for hit in answer.hits for channel in hit.channels} == {search_pb2.SEARCH_CHANNEL_LEXICAL}
+    meaning.released.set()
+    all_ready(records, 2)
+    assert not records.search("feline gate").degraded
+
+
+def test_the_same_text_is_embedded_once_for_all_saves_and_owners(house, meaning):
+    records = house()
+    for place in range(3):
+        records.add(m("m1", "feline"), actor=records.other(f"a{place}", f"slot {place}"))
+    until(lambda: meaning.texts().count("feline") == 1)
+    records.add(m("again", "feline"))
+    until(lambda: records.get("again").embedding_state == READY)
+    assert meaning.texts() == ["feline"]
+
+
+def test_embedding_goes_on_after_a_kill_and_repeats_little(meaning, make_daemon, actor):
+    daemon = make_daemon(*meaning.settings(search__embedding_batch=8)).start()
+    records = Records(daemon.client, actor)
+    records.add(*(m(f"m{n}", f"feline {n}") for n in range(200)))
+    until(lambda: len(meaning.texts()) > 40)
+    daemon.kill()
+    records = Records(daemon.restart().client, actor)
+    all_ready(records, 200)
+    assert len(meaning.texts()) <= 200 + 2 * 8 + 2
+
+
+def test_an_owner_with_many_records_does_not_keep_others_waiting(house, meaning):
+    records = house(search__embedding_batch=16)
+    meaning.hangs = lambda asked: len(meaning.server.asked) == 2
+    records.add(*(m(f"m{n}", f"long {n}") for n in range(400)))
+    until(lambda: len(meaning.server.asked) == 2)
+    records.add(m("m1", "feline"), actor=records.other("short"))
+    time.sleep(0.1)
+    meaning.released.set()
+    until(lambda: "feline" in meaning.texts())
+    assert meaning.texts().index("feline") < 200
+
+
+# C10, C13: a derived file that is damaged or gone
+
+
+def spoil(folder, sql, *values):
+    with sqlite3.connect(folder / "index" / "vectors.sqlite3") as database:
+        database.execute(sql, values)
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(b"\x00" * 8, True), (b"\x00\x00\xc0\x7f" * 2, True), (b"\x00" * 5, False), (b"", False)],
+    ids=["zero", "nan", "length", "empty"],
+)
+def test_a_damaged_vector_is_left_out_told_and_made_again(meaning, make_daemon, actor, value, told):
+    daemon = make_daemon(*meaning.settings()).start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"), m("m2", "bread"))
+    all_ready(records, 2)
+    daemon.stop()
+    spoil(daemon.folder, "UPDATE vectors SET value = ? WHERE id = 1", value)
+    records = Records(daemon.restart().client, actor)
+    until(lambda: records.status().HasField("identity"))
+    answer = records.search("cat bread")
+    assert len(answer.hits) >= 1
+    assert not told or "INDEX_DAMAGED" in degraded(answer)
+    all_ready(records, 2)
+    until(lambda: not records.search("cat bread").degraded)
+
+
+def test_c10_c13_vectors_that_are_garbled_or_deleted_are_made_again(meaning, make_daemon, actor):
+    daemon = make_daemon(*meaning.settings()).start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    daemon.stop()
+    (daemon.folder / "index" / "vectors.sqlite3").write_bytes(b"{broken")
+    records = Records(daemon.restart().client, actor)
+    assert records.found("feline") == ["m1"]
+    all_ready(records, 1)
+    daemon.stop()
+    for path in (daemon.folder / "index").iterdir():
+        path.unlink()
+    records = Records(daemon.restart().client, actor)
+    assert records.found("feline") == ["m1"]
+    all_ready(records, 1)
+
+
+def test_c16_more_rows_than_may_be_compared_are_searched_by_words(house):
+    records = house(search__max_compared=3)
+    records.add(*(m(f"m{n}", f"feline {n}") for n in range(4)))
+    all_ready(records, 4)
+    answer = records.search("feline")
+    assert (len(answer.hits), degraded(answer)) == (4, ["SCAN_LIMIT"])
+    assert failure(lambda: records.search("feline", require_semantic=True)).code.name == "UNAVAILABLE"
+
+
+def test_what_is_forgotten_or_erased_leaves_no_vector_behind(house, meaning):
+    records = house()
+    other = records.other("b")
+    records.add(m("m1", "feline"), m("m2", "only mine"))
+    records.add(m("m1", "feline"), actor=other)
+    until(lambda: records.status().ready == 3)
+    folder = meaning_folder(records)
+    records.forget("m1", "m2")
+    until(lambda: count_vectors(folder) == 1)
+    records.memory.EraseActor(memory_pb2.EraseActorRequest(actor=other))
+    until(lambda: count_vectors(folder) == 0)
+
+
+def meaning_folder(records):
+    from sidecar.gen.lorekeeper.v1 import system_pb2_grpc
+
+    stub = system_pb2_grpc.SystemServiceStub(records.channel)
+    return stub.GetInfo(system_pb2.GetInfoRequest()).data_dir
+
+
+def count_vectors(folder) -> int:
+    database = sqlite3.connect(f"file:{folder}/index/vectors.sqlite3?mode=ro", uri=True)
+    try:
+        return database.execute("SELECT count(*) FROM vectors").fetchone()[0]
+    finally:
+        database.close()
+
+
+def test_an_owner_that_is_erased_while_it_is_searched_leaves_whole_answers(house):
+    records = house()
+    records.add(*(m(f"m{n}", f"feline {n}") for n in range(200)))
+    all_ready(records, 200)
+    with ThreadPoolExecutor(2) as threads:
+        searches = [threads.submit(records.search, "feline", limit=200) for _ in range(20)]
+        records.memory.EraseActor(memory_pb2.EraseActorRequest(actor=records.actor))
+        counts = {len(search.result().hits) for search in searches}
+    assert counts <= {0, 200}
+    assert records.found("feline") == []
+
+
+# near duplicates
+
+
+def test_a_record_that_says_nearly_the_same_is_flagged_never_dropped(house):
+    records = house()
+    records.add(m("first", "a feline"))
+    all_ready(records, 1)
+    records.add(m("second", "the cat"), m("goal", "cat", kind=memory_pb2.RECORD_KIND_GOAL), m("bread", "bread"))
+    all_ready(records, 4)
+    until(lambda: records.get("second").near_duplicate_of == "first")
+    assert records.get("goal").near_duplicate_of == records.get("bread").near_duplicate_of == ""
+    assert records.get("first").near_duplicate_of == ""
+
+
+def test_a_text_that_was_embedded_before_is_flagged_in_the_answer(house):
+    records = house()
+    records.add(m("first", "a feline"))
+    all_ready(records, 1)
+    (added,) = records.add(m("second", "a feline")).records
+    assert (added.embedding_state, added.near_duplicate_of) == (READY, "first")
+    (added,) = records.add(m("third", "a feline"), near_duplicate_threshold=0).records
+    assert added.near_duplicate_of == ""
+
+
+# F: observability
+
+
+def test_f_a_search_is_told_to_watchers_with_stages_and_without_content(house):
+    records = house()
+    records.add(m("secret id", "the feline secret"))
+    all_ready(records, 1)
+    from sidecar.gen.lorekeeper.v1 import system_pb2_grpc
+
+    stub = system_pb2_grpc.SystemServiceStub(records.channel)
+    watch = stub.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest())
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(lambda: next(one for one in watch if one.diagnostic.code == "search_completed"))
+        until(lambda: records.search("secret") and first.done())
+        diagnostic = first.result().diagnostic
+    watch.cancel()
+    for name in ("embedding.ms", "vectors_compared.scanned", "words.candidates", "rerank.ms"):
+        assert name in diagnostic.details
+    assert "secret" not in str(diagnostic)
