@@ -7,12 +7,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 
-def recall_at(order: Sequence[int], wanted: Sequence[int], k: int) -> float:
-    """The share of the wanted rows among the first k of an order."""
-    first = set(order[:k])
-    return sum(row in first for row in wanted) / len(wanted)
-
-
 def means(recalls: Iterable[Sequence[float]]) -> list[float]:
     """The mean of each column."""
     return [float(mean) for mean in np.mean(list(recalls), axis=0)]

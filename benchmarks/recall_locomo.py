@@ -2,79 +2,29 @@
 
     python -m benchmarks.recall_locomo DATA.json [--model minilm]
 
-The data (or the environment variable LOREKEEPER_LOCOMO) are conversations of LoCoMo. Each turn is a record, "speaker:
-text [caption]"; a session is a conversation; all turns of a file's entry are one owner's. A question counts where all
-of its evidence turns exist; the adversarial ones (5) are left out. Printed is the share of the evidence among the
-first k, averaged over questions.
+The data (or the environment variable LOREKEEPER_LOCOMO) are conversations of LoCoMo; ``sidecar/cli/locomo.py`` says
+what counts. Printed is the share of the evidence among the first k, averaged over questions. This measures the rules,
+channel by channel; ``lorekeeper bench recall DATA.json`` measures the same through a real daemon.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.embedder import Embed, embedder
-from benchmarks.measures import means, recall_at, table
+from benchmarks.measures import means, table
 from benchmarks.rows import Rows
+from sidecar.cli.locomo import DEPTHS, TYPES, Talk, read, recall_at
 from sidecar.embedding.identity import EmbeddingKind
 from sidecar.search.channels import ALONE_WEIGHTS, EQUAL_WEIGHTS, TALK_WEIGHTS, Weights
 from sidecar.search.fusion import ranked, reciprocal_rank, weighted_sum
 
-DEPTHS = (1, 5, 10, 20)
-TYPES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 ALL = Weights(words=1, meaning=1, context_words=1, context_meaning=1)
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question, its type, and the rows that answer it."""
-
-    text: str
-    kind: int
-    evidence: list[int]
-
-
-@dataclass(frozen=True)
-class Talk:
-    """One owner: its turns, the session of each, and what is asked."""
-
-    texts: list[str]
-    sessions: list[int]
-    questions: list[Question]
-
-
-def read(path: Path) -> Iterator[Talk]:
-    """The talks of a file."""
-    for entry in json.loads(path.read_text("utf-8")):
-        turns = list(turns_of(entry["conversation"]))
-        row = {turn["dia_id"]: index for index, (_, turn) in enumerate(turns)}
-        asked = [one for one in entry["qa"] if one["category"] in TYPES and one["evidence"]]
-        questions = [
-            Question(one["question"], one["category"], [row[turn] for turn in one["evidence"]])
-            for one in asked
-            if all(turn in row for turn in one["evidence"])
-        ]
-        yield Talk([text_of(turn) for _, turn in turns], [session for session, _ in turns], questions)
-
-
-def turns_of(conversation: dict) -> Iterator[tuple[int, dict]]:
-    """All turns in order, each with the number of its session."""
-    last = max(int(name.split("_")[1]) for name in conversation if name.startswith("session_"))
-    for session in range(1, last + 1):
-        for turn in conversation.get(f"session_{session}", []):
-            yield session, turn
-
-
-def text_of(turn: dict) -> str:
-    """The text of a record."""
-    caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
-    return f"{turn['speaker']}: {turn['text']}{caption}"
 
 
 def rankers(rows: Rows, text: str, vector: np.ndarray) -> dict[str, np.ndarray]:
@@ -98,7 +48,9 @@ def measure(talks: Iterator[Talk], embed: Embed) -> list[tuple[int, str, list[fl
     """For each question and ranker: the question's type, the ranker, the recall at each depth."""
     results = []
     for talk in talks:
-        rows = Rows(talk.texts, conversations=talk.sessions, vectors=embed(EmbeddingKind.DOCUMENT, talk.texts))
+        texts = [f"{turn.speaker}: {turn.text}" for turn in talk.turns]
+        sessions = [turn.session for turn in talk.turns]
+        rows = Rows(texts, conversations=sessions, vectors=embed(EmbeddingKind.DOCUMENT, texts))
         vectors = embed(EmbeddingKind.QUERY, [question.text for question in talk.questions])
         for question, vector in zip(talk.questions, vectors, strict=True):
             for name, scores in rankers(rows, question.text, vector).items():

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.embedder import Embed, embedder
-from benchmarks.measures import means, recall_at, table
+from benchmarks.measures import means, table
 from benchmarks.rows import Rows
+from sidecar.cli.locomo import recall_at
 from sidecar.embedding.identity import EmbeddingKind
 from sidecar.search.channels import ALONE_WEIGHTS
 from sidecar.search.fusion import ranked, weighted_sum

@@ -24,7 +24,7 @@ class Asked:
 
 @dataclass
 class EmbeddingServer:
-    """``replies`` are used up one by one; then ``default`` answers: as a rule each text's length and one as its vector."""
+    """``replies`` are used up one by one; then ``default`` answers, as a rule a text by its length and one."""
 
     address: str
     asked: list[Asked] = field(default_factory=list)

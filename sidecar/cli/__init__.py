@@ -19,6 +19,7 @@ _COMMANDS = {
     "models": ("models", "List embedding models; add, verify and remove one."),
     "search": ("search", "Find records through the running daemon, with scores and reasons."),
     "index": ("search", "Tell how the derived index stands, or build it again."),
+    "bench": ("bench", "Measure how well the daemon finds what was said."),
     "doctor": ("doctor", "Tell what is wrong with a data folder; changes nothing."),
     "repair": ("doctor", "Mend what doctor found; asks first, keeps what it cuts."),
 }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,7 +13,8 @@ from typing import Any
 import click
 import grpc
 
-from sidecar.cli.client import Client, connected
+from sidecar.cli.client import Client
+from sidecar.cli.own_daemon import own_daemon
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, memory_pb2_grpc
 
 MIRA = common_pb2.Actor(save_id="slot 1", actor_id="Mira", role_id="Merchant", player_id="Ada")
@@ -79,25 +78,9 @@ def _folder(keep: bool) -> Iterator[str]:
 
 @contextmanager
 def _daemon(stage: Stage, folder: Path) -> Iterator[Client]:
-    command = [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "sidecar"]
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [*command, "serve", "--data-dir", str(folder), "--stdin-lifeline"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdin and process.stdout
-    try:
-        if not process.stdout.readline():
-            raise click.ClickException("the daemon did not start; run 'lorekeeper serve' to see why")
-        stage.say(f"A daemon of its own started in {(time.perf_counter() - began) * 1_000:.0f} ms.")
-        with connected(folder) as client:
-            yield client
-    finally:
-        process.stdin.close()
-        process.wait(timeout=30)
-        process.stdout.close()
+    with own_daemon(folder) as (client, seconds):
+        stage.say(f"A daemon of its own started in {seconds * 1_000:.0f} ms.")
+        yield client
 
 
 def _first_visit(stage: Stage, folder: Path) -> None:

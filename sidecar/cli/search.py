@@ -16,6 +16,12 @@ from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2, search
 from sidecar.storage.keys import DEFAULT_SAVE
 
 _SHOWN_CHARS = 60
+_CHANNELS = {
+    search_pb2.SEARCH_CHANNEL_LEXICAL: "words",
+    search_pb2.SEARCH_CHANNEL_VECTOR: "meaning",
+    search_pb2.SEARCH_CHANNEL_CONTEXT_LEXICAL: "words near",
+    search_pb2.SEARCH_CHANNEL_CONTEXT_VECTOR: "meaning near",
+}
 
 
 @click.command()
@@ -37,7 +43,7 @@ def search(
         request.filter.CopyFrom(memory_pb2.RecordFilter(at_or_before=now))
     with connected(data_dir) as client:
         answer = client.call(search_pb2_grpc.SearchServiceStub(client.channel).Search, request)
-    show([_hit_row(hit) for hit in answer.hits], as_json, "Nothing was found.")
+    show([_hit_row(hit, channels=explain) for hit in answer.hits], as_json, "Nothing was found.")
     if explain and not as_json:
         for hit in answer.hits:
             click.echo(f"{hit.rank}. {hit.explanation.text}")
@@ -108,18 +114,25 @@ def _actor(parts: dict[str, str]) -> common_pb2.Actor:
     return common_pb2.Actor(**{f"{name}_id": value for name, value in parts.items()})
 
 
-def _hit_row(hit: search_pb2.Hit) -> dict[str, Any]:
+def _hit_row(hit: search_pb2.Hit, *, channels: bool) -> dict[str, Any]:
+    """A line of the table; with ``channels``, each channel's score and place side by side."""
     text = hit.record.searchable_text or json.loads(hit.record.payload_json)
     return {
         "rank": hit.rank,
         "score": round(hit.score, 3),
-        "words": round(sum(channel.score for channel in hit.channels), 3),
+        **(_channel_columns(hit) if channels else {}),
         "importance": round(hit.record.importance, 3),
         "why": _name(search_pb2.HitAccess, hit.access),
         "tick": hit.record.moment.tick,
         "record": hit.record.record_id,
         "text": str(text)[:_SHOWN_CHARS],
     }
+
+
+def _channel_columns(hit: search_pb2.Hit) -> dict[str, str]:
+    said = {channel.channel: f"{channel.score:.3f} #{channel.rank}" for channel in hit.channels}
+    columns = {head: said.get(channel, "") for channel, head in _CHANNELS.items()}
+    return {**columns, "fused": f"{hit.fused_score:.3f} #{hit.fused_rank}"}
 
 
 def _name(enum: Any, value: int) -> str:
