@@ -12,8 +12,10 @@ from sidecar.search.options import Fusion, Mode, Options
 
 @dataclass(frozen=True)
 class Row:
-    """A record: its terms, its similarity to the query (None without a vector), its conversation (None) and place; whose
-    it is, and its head, where the order is to be told too."""
+    """A record: its terms, its similarity to the query (None without a vector), its conversation (None) and place.
+
+    Whose it is, and its head, where the order is asked for too.
+    """
 
     words: Sequence[tuple[str, ...]]
     similarity: float | None = None
