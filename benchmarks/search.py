@@ -76,6 +76,7 @@ WORDS = [
     "mill",
 ]
 NONE = ("--set", "embedding.model=none")
+MODEL = ("--set", "embedding.model=auto")
 MOST = ("--set", "records.max_records_per_save=1000000", "--set", "records.max_records_per_owner=1000000")
 
 
@@ -109,7 +110,9 @@ class Calls:
 
     def identity(self) -> EmbeddingIdentity:
         """Of the model, once it is loaded."""
+        deadline = time.monotonic() + 60
         while not (status := self.status("none")).HasField("identity"):
+            assert time.monotonic() < deadline, "no model answers"
             time.sleep(0.05)
         found = status.identity
         return EmbeddingIdentity(found.provider_id, found.model_id, found.version, found.dimensions)
@@ -220,7 +223,7 @@ def prepared(folder: Path, actors: list[common_pb2.Actor], count: int) -> None:
             calls.rebuild_terms(save)
     with (
         tempfile.TemporaryDirectory() as other,
-        daemon(Path(other)) as (handshake, _, _),
+        daemon(Path(other), *MODEL) as (handshake, _, _),
         grpc.insecure_channel(handshake["address"]) as channel,
     ):
         identity = Calls(channel, handshake["token"]).identity()
@@ -232,7 +235,10 @@ def one_owner(count: int, times: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name, echo_server() as echo:
         folder = Path(name) / "data"
         prepared(folder, [actor], count)
-        with daemon(folder, *MOST) as (handshake, process, _), grpc.insecure_channel(handshake["address"]) as channel:
+        with (
+            daemon(folder, *MODEL, *MOST) as (handshake, process, _),
+            grpc.insecure_channel(handshake["address"]) as channel,
+        ):
             calls = Calls(channel, handshake["token"])
             dimensions = calls.identity().dimensions
             found = measured_owner(calls, actor, echo, times, psutil.Process(process.pid))
@@ -250,7 +256,7 @@ def many_owners(owners: int, times: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "data"
         prepared(folder, actors, OWNER_RECORDS)
-        with daemon(folder, *MOST) as (handshake, _, _), grpc.insecure_channel(handshake["address"]) as channel:
+        with daemon(folder, *MODEL, *MOST) as (handshake, _, _), grpc.insecure_channel(handshake["address"]) as channel:
             calls = Calls(channel, handshake["token"])
             calls.identity()
             calls.search(actors[0], "wolf gate")
@@ -266,7 +272,7 @@ def background(count: int, times: int) -> dict[str, object]:
     queries = (f"who saw the {a} {n}" for n in itertools.count() for a in WORDS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "data"
-        with daemon(folder, *MOST) as (handshake, _, _), grpc.insecure_channel(handshake["address"]) as channel:
+        with daemon(folder, *MODEL, *MOST) as (handshake, _, _), grpc.insecure_channel(handshake["address"]) as channel:
             calls = Calls(channel, handshake["token"])
             calls.identity()
             fill(calls, actor, OWNER_RECORDS)
