@@ -95,6 +95,8 @@ class ServeOptions:
 def serve(options: ServeOptions, loaded: Loaded) -> None:
     """Run a daemon to its end, or attach to the one that is there. Raises CannotStart."""
     os.umask(0o077)
+    # Comparing vectors is bound by memory: more threads only wait for each other, and for the game's.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _hold_standard_streams()
     folder = _prepared(options.data_dir)
     try:

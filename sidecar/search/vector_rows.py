@@ -80,18 +80,27 @@ class VectorRows:
         """Become up to date; how many vectors were read. Raises Unavailable."""
         self.damaged = 0
         arrived, position = self._arrived(feed), feed.position
+        read = self._read(feed, arrived)
         first, texts = len(self), self.view.texts
         self._make_room(len(texts))
-        for row in range(first, len(texts)):
-            self._states.add(VectorState.PENDING if texts[row] else VectorState.NONE)
-            if texts[row]:
-                self._waiting.setdefault(texts[row], []).append(row)
-        new = dict.fromkeys(text for text in texts[first:] if text)
-        read = self._read(feed, [*new, *(text for text in arrived if text not in new)])
+        for start in range(first, len(texts), _READ_AT_ONCE):
+            read += self._add(feed, range(start, min(start + _READ_AT_ONCE, len(texts))))
+        self._position = position
+        return read
+
+    def _add(self, feed: VectorFeed, rows: range) -> int:
+        """Take in a few new rows; how many vectors were read."""
+        new: dict[bytes, None] = {}
+        for row in rows:
+            text = self.view.texts[row]
+            self._states.add(VectorState.PENDING if text else VectorState.NONE)
+            if text:
+                new[text] = None
+                self._waiting.setdefault(text, []).append(row)
+        read = self._read(feed, new)
         for text in feed.store.elsewhere(self.identity, [text for text in new if text in self._waiting]):
             for row in self._waiting[text]:
                 self._states.put(row, VectorState.STALE)
-        self._position = position
         return read
 
     def vector(self, row: int) -> FloatVectors | None:
