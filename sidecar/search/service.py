@@ -11,8 +11,9 @@ from sidecar.embedding.wire import identity_to
 from sidecar.errors import InvalidInput, NotReady, Reason, Unavailable
 from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
 from sidecar.memory.record_checks import checked_text
-from sidecar.memory.record_filter import checked_filter
+from sidecar.memory.record_filter import RecordFilter, checked_filter
 from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in
+from sidecar.memory.records import Kind
 from sidecar.search.access import allowed_owners
 from sidecar.search.answers import response_to
 from sidecar.search.finder import Finder
@@ -120,7 +121,10 @@ class SearchService:
             who=who,
             owners=allowed_owners(who, named, sources),
             text=checked_text(request.text, "text", self._limits.max_query_chars),
-            wanted=checked_filter(filter_from(request.filter), "filter", self._record_limits),
+            wanted=_without_archive(
+                checked_filter(filter_from(request.filter), "filter", self._record_limits),
+                left_out=request.HasField("include_archive") and not request.include_archive,
+            ),
             limit=min(asked, self._limits.max_hits),
             groups=request.include_groups if request.HasField("include_groups") else not named,
             shared=request.include_shared if request.HasField("include_shared") else not named,
@@ -172,6 +176,12 @@ def _state(terms: Counts, *, pending: int, stale: int) -> search_pb2.IndexState.
     if stale:
         return search_pb2.INDEX_STATE_REBUILD_REQUIRED
     return search_pb2.INDEX_STATE_DEGRADED if pending or terms.orphan else search_pb2.INDEX_STATE_READY
+
+
+def _without_archive(wanted: RecordFilter, *, left_out: bool) -> RecordFilter:
+    """The filter that leaves turns of chats out, unless it names nothing but them."""
+    kinds = (wanted.kinds or frozenset(Kind)) - {Kind.TURN}
+    return replace(wanted, kinds=kinds) if left_out and kinds else wanted
 
 
 def _number(value: int) -> Any:

@@ -54,6 +54,12 @@ def test_an_explanation_gives_the_account(records):
     assert "wolf" in hit.explanation.text
 
 
+def test_turns_of_chats_may_be_left_out(records):
+    records.add(m("fact", "wolf"), m("turn", "wolf", kind=memory_pb2.RECORD_KIND_TURN))
+    assert set(records.found("wolf")) == {"fact", "turn"}
+    assert records.found("wolf", include_archive=False) == ["fact"]
+
+
 def test_an_owner_that_is_no_source_is_denied(records):
     other = records.other("a")
     records.add(m("m1", "wolf"), actor=other)
