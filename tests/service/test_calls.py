@@ -13,6 +13,7 @@ from sidecar.daemon.contract import SERVICES, descriptor
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
 
 BUILT = {
+    "EmbeddingService": ("Embed", "ListModels", "LoadModel", "UnloadModel", "GetEmbeddingStats"),
     "MemoryService": {
         "CallTool", "EditDocument", "EraseActor", "GetDocument", "ListActors", "ListDocumentVersions", "ListTools",
         "ResetDocument", "RevertDocument",
