@@ -11,11 +11,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+<<<<<<< HEAD
 from sidecar.diagnostics import Report
+=======
+from sidecar.diagnostics import Diagnostic, Report
+>>>>>>> main
 from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
 if TYPE_CHECKING:
+    from sidecar.embedding.engine import EmbeddingEngine
+    from sidecar.embedding.service import EmbeddingService
+    from sidecar.embedding.vectors import VectorStore
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.groups import GroupStore
     from sidecar.memory.record_mover import RecordMover
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
+<<<<<<< HEAD
 CAPABILITIES = (
     "memory.documents",
     "memory.tool",
@@ -42,6 +50,10 @@ CAPABILITIES = (
     "search.lexical",
     "system",
 )
+=======
+CAPABILITIES = ("embedding", "memory.actors", "memory.documents", "memory.tool", "system")
+_EMBEDDING = "lorekeeper.v1.EmbeddingService"
+>>>>>>> main
 
 
 def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) -> Disk:
@@ -54,17 +66,37 @@ def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) ->
 class Rooms:
     """Every room on one disk, each built once."""
 
+<<<<<<< HEAD
     def __init__(self, disk: Disk, config: Config, report: Report) -> None:
         self._disk = disk
         self._config = config
+=======
+    def __init__(self, disk: Disk, config: Config, *, serving: Callable[[str, bool], None], report: Report) -> None:
+        """``serving`` is told when a service becomes able or unable to answer."""
+        self._disk = disk
+        self._config = config
+        self._serving = serving
+>>>>>>> main
         self._report = report
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
+<<<<<<< HEAD
             "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.record_service],
             "lorekeeper.v1.SearchService": lambda: [self.search_service],
         }
+=======
+            "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
+            _EMBEDDING: lambda: [self.embedding_service],
+        }
+
+    async def load_model(self) -> None:
+        """Load the embedding model that the configuration selects; without one the daemon goes on."""
+        why = await self.engine.start()
+        if why is not None:
+            self._report(Diagnostic("embedding_without_model", why.message, details={"reason": str(why.reason)}))
+>>>>>>> main
 
     def counts(self) -> dict[str, int]:
         """How much is open now, for GetStats."""
@@ -72,6 +104,9 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "engine" in self.__dict__:
+            await self.engine.close()
+            self.vectors.close()
         await self.workers.close()
         if "records" in self.__dict__:
             self.record_mover.close()
@@ -193,6 +228,7 @@ class Rooms:
         )
 
     @cached_property
+<<<<<<< HEAD
     def record_service(self) -> RecordService:
         from sidecar.memory.kept_answers import KeptAnswers
         from sidecar.memory.record_service import RecordService
@@ -233,6 +269,32 @@ class Rooms:
 
     def _words_version(self) -> str:
         return self.words.analyzer.version
+=======
+    def engine(self) -> EmbeddingEngine:
+        from sidecar.embedding.catalogue import Catalogue
+        from sidecar.embedding.engine import EmbeddingEngine
+        from sidecar.embedding.model_host import HostState
+
+        settings = self._config.embedding
+        return EmbeddingEngine(
+            settings,
+            Catalogue(self._disk.root / "models", settings),
+            watch=lambda state: self._serving(_EMBEDDING, state is HostState.READY),
+        )
+
+    @cached_property
+    def vectors(self) -> VectorStore:
+        from sidecar.embedding.vectors import VectorStore
+
+        session = self._config.storage.mode == "session"
+        return VectorStore(None if session else self._disk.root / "index" / "vectors.sqlite3")
+
+    @cached_property
+    def embedding_service(self) -> EmbeddingService:
+        from sidecar.embedding.service import EmbeddingService
+
+        return EmbeddingService(self.engine, self.vectors, self._paging)
+>>>>>>> main
 
     @property
     def _paging(self) -> Paging:

@@ -20,6 +20,7 @@ _IN_MEMORY = ":memory:"
 _BUSY_SECONDS = 0.2
 # Nothing here outlives a power cut better than the journals that it is made from; forgotten text leaves the pages.
 _SETTINGS = """
+    PRAGMA auto_vacuum = FULL;
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = OFF;
     PRAGMA secure_delete = ON;
