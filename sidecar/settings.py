@@ -172,9 +172,6 @@ class Config:
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
-<<<<<<< HEAD
     records: RecordSettings = field(default_factory=RecordSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
-=======
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
->>>>>>> main

@@ -15,14 +15,10 @@ _COMMANDS = {
     "stop": ("running", "Ask the daemon on a data folder to end."),
     "token": ("running", "Print the token of the running daemon."),
     "demo": ("demo", "Play a short scene against a real daemon and show each call."),
-<<<<<<< HEAD
     "inspect": ("inspect", "Read saves, actors, documents, versions and records."),
     "search": ("search", "Find records through the running daemon, with scores and reasons."),
     "index": ("search", "Tell how the derived index stands, or build it again."),
-=======
-    "inspect": ("inspect", "Read saves, actors, documents and versions."),
     "models": ("models", "List embedding models; add, verify and remove one."),
->>>>>>> main
     "doctor": ("doctor", "Tell what is wrong with a data folder; changes nothing."),
     "repair": ("doctor", "Mend what doctor found; asks first, keeps what it cuts."),
 }

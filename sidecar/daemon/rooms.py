@@ -11,11 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-<<<<<<< HEAD
-from sidecar.diagnostics import Report
-=======
 from sidecar.diagnostics import Diagnostic, Report
->>>>>>> main
 from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
@@ -39,21 +35,18 @@ if TYPE_CHECKING:
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
-<<<<<<< HEAD
 CAPABILITIES = (
-    "memory.documents",
-    "memory.tool",
+    "embedding",
     "memory.actors",
-    "memory.records",
+    "memory.documents",
     "memory.groups",
+    "memory.records",
     "memory.retention",
+    "memory.tool",
     "search.lexical",
     "system",
 )
-=======
-CAPABILITIES = ("embedding", "memory.actors", "memory.documents", "memory.tool", "system")
 _EMBEDDING = "lorekeeper.v1.EmbeddingService"
->>>>>>> main
 
 
 def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) -> Disk:
@@ -66,28 +59,18 @@ def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) ->
 class Rooms:
     """Every room on one disk, each built once."""
 
-<<<<<<< HEAD
-    def __init__(self, disk: Disk, config: Config, report: Report) -> None:
-        self._disk = disk
-        self._config = config
-=======
     def __init__(self, disk: Disk, config: Config, *, serving: Callable[[str, bool], None], report: Report) -> None:
         """``serving`` is told when a service becomes able or unable to answer."""
         self._disk = disk
         self._config = config
         self._serving = serving
->>>>>>> main
         self._report = report
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
-<<<<<<< HEAD
             "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.record_service],
             "lorekeeper.v1.SearchService": lambda: [self.search_service],
-        }
-=======
-            "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
             _EMBEDDING: lambda: [self.embedding_service],
         }
 
@@ -96,7 +79,6 @@ class Rooms:
         why = await self.engine.start()
         if why is not None:
             self._report(Diagnostic("embedding_without_model", why.message, details={"reason": str(why.reason)}))
->>>>>>> main
 
     def counts(self) -> dict[str, int]:
         """How much is open now, for GetStats."""
@@ -228,7 +210,6 @@ class Rooms:
         )
 
     @cached_property
-<<<<<<< HEAD
     def record_service(self) -> RecordService:
         from sidecar.memory.kept_answers import KeptAnswers
         from sidecar.memory.record_service import RecordService
@@ -269,7 +250,8 @@ class Rooms:
 
     def _words_version(self) -> str:
         return self.words.analyzer.version
-=======
+
+    @cached_property
     def engine(self) -> EmbeddingEngine:
         from sidecar.embedding.catalogue import Catalogue
         from sidecar.embedding.engine import EmbeddingEngine
@@ -294,7 +276,6 @@ class Rooms:
         from sidecar.embedding.service import EmbeddingService
 
         return EmbeddingService(self.engine, self.vectors, self._paging)
->>>>>>> main
 
     @property
     def _paging(self) -> Paging:

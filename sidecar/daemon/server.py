@@ -169,11 +169,7 @@ class Daemon:
             if error.reason == Reason.FORMAT_TOO_NEW:
                 raise CannotStart(Exit.FORMAT, error.message) from error
             raise
-<<<<<<< HEAD
-        return Rooms(disk, self._loaded.config, self._hub.report)
-=======
         return Rooms(disk, self._loaded.config, serving=self._serving, report=self._hub.report)
->>>>>>> main
 
     async def _start(self, rooms: Rooms) -> tuple[grpc.aio.Server, Handshake]:
         server = grpc.aio.server(
