@@ -79,6 +79,7 @@ class SearchSettings:
     max_query_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest query text")
     max_cached_views: int = limit(4_096, 16, 1_000_000, "owners", "owners whose words are kept in memory")
     max_cached_rows: int = limit(200_000, 1_000, 10_000_000, "records", "records whose words are kept in memory")
+    max_recent_answers: int = limit(512, 1, 100_000, "answers", "answers kept while nothing of their save changes")
     index_batch: int = limit(256, 1, 10_000, "owners", "owners indexed in one transaction")
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 

@@ -233,9 +233,10 @@ class Rooms:
         from sidecar.search.service import SearchService
 
         self._follow_behind()
-        at_hand = AtHand(self.records, self.groups, self.views)
+        at_hand = AtHand(self.records, self.groups, self.saves, self.views)
         return SearchService(
             recall=self.recall,
+            at_hand=at_hand,
             recall_at_hand=Recall(at_hand, self.groups, self.saves, self.words, self.views),
             status=IndexStatus(self.records, self.indexes, self.indexer, self._words_version),
             saves=self.saves,
