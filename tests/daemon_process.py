@@ -42,9 +42,9 @@ def command() -> list[str]:
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without settings of the daemon."""
+    """This process's environment without settings of the daemon; no model, which few tests need."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("LOREKEEPER_")}
-    return {**inherited, **(extra or {})}
+    return {**inherited, "LOREKEEPER_EMBEDDING_MODEL": "none", **(extra or {})}
 
 
 def wait_for_file(path: Path) -> None:

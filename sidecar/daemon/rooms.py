@@ -11,10 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sidecar.diagnostics import Diagnostic, Report
 from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
 if TYPE_CHECKING:
+    from sidecar.embedding.engine import EmbeddingEngine
+    from sidecar.embedding.service import EmbeddingService
+    from sidecar.embedding.vectors import VectorStore
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.service import DocumentService
     from sidecar.storage.actors import Actors
@@ -22,7 +26,8 @@ if TYPE_CHECKING:
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
-CAPABILITIES = ("memory.actors", "memory.documents", "memory.tool", "system")
+CAPABILITIES = ("embedding", "memory.actors", "memory.documents", "memory.tool", "system")
+_EMBEDDING = "lorekeeper.v1.EmbeddingService"
 
 
 def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) -> Disk:
@@ -35,13 +40,25 @@ def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) ->
 class Rooms:
     """Every room on one disk, each built once."""
 
-    def __init__(self, disk: Disk, config: Config) -> None:
+    def __init__(self, disk: Disk, config: Config, *, serving: Callable[[str, bool], None], report: Report) -> None:
+        """``serving`` is told when a service becomes able or unable to answer."""
         self._disk = disk
         self._config = config
+        self._serving = serving
+        self._report = report
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
-        return {"lorekeeper.v1.MemoryService": lambda: [self.memory_service]}
+        return {
+            "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
+            _EMBEDDING: lambda: [self.embedding_service],
+        }
+
+    async def load_model(self) -> None:
+        """Load the embedding model that the configuration selects; without one the daemon goes on."""
+        why = await self.engine.start()
+        if why is not None:
+            self._report(Diagnostic("embedding_without_model", why.message, details={"reason": str(why.reason)}))
 
     def counts(self) -> dict[str, int]:
         """How much is open now, for GetStats."""
@@ -49,6 +66,9 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "engine" in self.__dict__:
+            await self.engine.close()
+            self.vectors.close()
         await self.workers.close()
         self.saves.close()
 
@@ -94,6 +114,32 @@ class Rooms:
             limits=self._config.memory,
             paging=self._paging,
         )
+
+    @cached_property
+    def engine(self) -> EmbeddingEngine:
+        from sidecar.embedding.catalogue import Catalogue
+        from sidecar.embedding.engine import EmbeddingEngine
+        from sidecar.embedding.model_host import HostState
+
+        settings = self._config.embedding
+        return EmbeddingEngine(
+            settings,
+            Catalogue(self._disk.root / "models", settings),
+            watch=lambda state: self._serving(_EMBEDDING, state is HostState.READY),
+        )
+
+    @cached_property
+    def vectors(self) -> VectorStore:
+        from sidecar.embedding.vectors import VectorStore
+
+        session = self._config.storage.mode == "session"
+        return VectorStore(None if session else self._disk.root / "index" / "vectors.sqlite3")
+
+    @cached_property
+    def embedding_service(self) -> EmbeddingService:
+        from sidecar.embedding.service import EmbeddingService
+
+        return EmbeddingService(self.engine, self.vectors, self._paging)
 
     @property
     def _paging(self) -> Paging:
