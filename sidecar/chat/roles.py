@@ -2,7 +2,7 @@
 
 It never reads or writes anything; ``chat/role_store.py`` keeps the roles that a game defines.
 
-    id given by a call ──trim──> blank? Creator ──> the game's own role, else a built-in one, else the defaults
+    id of a call ──trim──> blank? Creator ──> the game's own role, else a built-in one, else the defaults
 """
 
 from __future__ import annotations
