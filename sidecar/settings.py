@@ -27,17 +27,13 @@ def option(default: Any, meaning: str, *choices: str) -> Any:
 class MemorySettings:
     """The explicit memory document and its tool."""
 
-    max_document_chars: int = limit(
-        200_000, 1_000, 2_000_000, "code points", "the longest document"
-    )
+    max_document_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest document")
     max_versions: int = limit(30, 1, 1_000, "versions", "versions kept of a document")
     max_edits: int = limit(256, 1, 4_096, "edits", "edits in one EditDocument call")
-    max_cached_documents: int = limit(
-        1_024, 1, 100_000, "documents", "documents kept in memory for reading"
+    max_cached_chars: int = limit(
+        4_000_000, 0, 1_000_000_000, "code points", "documents and versions kept in memory for reading"
     )
-    kept_answers: int = limit(
-        64, 1, 4_096, "answers", "answers kept per actor for idempotency keys"
-    )
+    kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
 
 
 @dataclass(frozen=True)

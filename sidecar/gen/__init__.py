@@ -1,0 +1,1 @@
+"""Generated from protos/ by scripts/proto; never edited by hand."""

@@ -1,0 +1,251 @@
+"""Documents on the disk: ``document.json`` in the actor's folder, replaced as a whole with every version.
+
+Calls for one actor are made one at a time by the caller; only :meth:`DocumentStore.cached` may come at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from sidecar.errors import AlreadyExists, Corrupt, Reason
+from sidecar.memory.document import Answer, Document, Outcome, Version, edited, require_version, reverted
+from sidecar.memory.edits import Edit
+from sidecar.settings import MemorySettings
+from sidecar.storage.actors import Actors
+from sidecar.storage.disk import Disk
+from sidecar.storage.json_file import dump, read_json, write_json
+from sidecar.storage.keys import ActorId
+from sidecar.storage.save_state import SaveStates
+
+_FORMAT = 1
+_FILE = "document.json"
+_Change = Callable[[Document], tuple[Document, Outcome]]
+
+
+class DocumentStore:
+    """Reads, edits, reverts and resets documents; success is returned after the bytes are safe."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        actors: Actors,
+        saves: SaveStates,
+        limits: MemorySettings,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._disk = disk
+        self._actors = actors
+        self._saves = saves
+        self._limits = limits
+        self._clock = clock
+        self._cache: OrderedDict[ActorId, Document] = OrderedDict()
+        self._cached_chars = 0
+        self._cache_lock = threading.Lock()
+
+    def cached(self, who: ActorId) -> Document | None:
+        """The document if reading it costs no disk access."""
+        return self._cache.get(who)
+
+    def read(self, who: ActorId) -> Document:
+        """The document; an empty one that does not exist where nothing is stored. Raises Corrupt."""
+        cached = self._cache.get(who)
+        return cached if cached is not None else self._kept(who, self._load(who))
+
+    def edit(
+        self, who: ActorId, edits: Sequence[Edit], *, expected_version: int | None = None, idempotency_key: str = ""
+    ) -> Outcome:
+        """Apply all of ``edits`` or none, as one version.
+
+        Raises EditFailed (with the edit's index), Stale, AlreadyExists for a key used with other edits, Corrupt.
+        """
+        request = ["edit", *(asdict(edit) for edit in edits)]
+        return self._change(
+            who,
+            lambda document: edited(document, edits, int(self._clock()), self._limits),
+            request,
+            expected_version,
+            idempotency_key,
+        )
+
+    def revert(
+        self, who: ActorId, number: int, *, expected_version: int | None = None, idempotency_key: str = ""
+    ) -> Outcome:
+        """Make the content of version ``number`` the newest version. Raises NotFound, Stale, Corrupt."""
+        return self._change(
+            who,
+            lambda document: reverted(document, number, int(self._clock()), self._limits),
+            ["revert", number],
+            expected_version,
+            idempotency_key,
+        )
+
+    def reset(self, who: ActorId, *, expected_version: int | None = None, idempotency_key: str = "") -> bool:
+        """Forget the document and its versions; the numbering begins again. False where there was none.
+
+        Works on a document that cannot be read, unless ``expected_version`` asks to read it.
+        """
+        try:
+            document = self.read(who)
+            known = _answered(document, idempotency_key, _hash(["reset"]))
+            if known:
+                return known.changed
+            require_version(document, expected_version)
+        except Corrupt:
+            if expected_version is not None:
+                raise
+            document = Document(exists=True)
+        if not document.exists:
+            return False
+        outcome = Outcome(changed=True, version=0, length=0, done=())
+        answers = _with_answer(document.answers, idempotency_key, ["reset"], outcome, self._limits.kept_answers)
+        self._store(who, Document(answers=answers))
+        return True
+
+    def forget_cached(self, who: ActorId) -> None:
+        """Read the file again at the next call: it was erased or exchanged."""
+        with self._cache_lock:
+            self._drop(who)
+
+    def _change(
+        self, who: ActorId, change: _Change, request: list[Any], expected_version: int | None, idempotency_key: str
+    ) -> Outcome:
+        document = self.read(who)
+        known = _answered(document, idempotency_key, _hash(request))
+        if known:
+            return known
+        require_version(document, expected_version)
+        after, outcome = change(document)
+        answers = _with_answer(after.answers, idempotency_key, request, outcome, self._limits.kept_answers)
+        after = replace(after, answers=answers)
+        if outcome.changed:
+            self._store(who, after)
+        else:
+            self._kept(who, after)
+        return outcome
+
+    def _store(self, who: ActorId, document: Document) -> None:
+        self._saves.ensure(who.save)
+        folder = self._actors.ensure(who)
+        self._saves.changed(who.save)
+        write_json(self._disk, folder / _FILE, _to_json(document))
+        self._kept(who, document)
+
+    def _load(self, who: ActorId) -> Document:
+        path = self._actors.folder(who) / _FILE
+        try:
+            stored = read_json(self._disk, path)
+            return Document() if stored is None else _from_json(stored)
+        except (Corrupt, KeyError, TypeError, ValueError) as error:
+            raise _unreadable(self._disk, path) from error
+
+    def _kept(self, who: ActorId, document: Document) -> Document:
+        with self._cache_lock:
+            self._drop(who)
+            self._cache[who] = document
+            self._cached_chars += document.weight
+            while self._cached_chars > self._limits.max_cached_chars and len(self._cache) > 1:
+                self._drop(next(iter(self._cache)))
+        return document
+
+    def _drop(self, who: ActorId) -> None:
+        document = self._cache.pop(who, None)
+        if document is not None:
+            self._cached_chars -= document.weight
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(dump({"": value})).hexdigest()
+
+
+def _answered(document: Document, key: str, request: str) -> Outcome | None:
+    """The first answer to ``key``. Raises AlreadyExists where it was used for another request."""
+    hashed = _hash(key) if key else ""
+    for answer in document.answers:
+        if answer.key == hashed and key:
+            if answer.request != request:
+                raise AlreadyExists(
+                    "idempotency_key was used for another request on this document; use a new key",
+                    reason=Reason.IDEMPOTENCY_KEY_REUSED,
+                    field="idempotency_key",
+                )
+            return answer.outcome
+    return None
+
+
+def _with_answer(
+    answers: tuple[Answer, ...], key: str, request: list[Any], outcome: Outcome, most: int
+) -> tuple[Answer, ...]:
+    if not key:
+        return answers
+    return (*answers, Answer(_hash(key), _hash(request), outcome))[-most:]
+
+
+def _to_json(document: Document) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "exists": document.exists,
+        "text": document.text,
+        "versions": [
+            {
+                "version": version.number,
+                "saved_at": version.saved_at,
+                "action": version.action,
+                "note": version.note,
+                "content": version.content,
+            }
+            for version in document.versions
+        ],
+        "answers": [asdict(answer) for answer in document.answers],
+    }
+
+
+def version_from_json(stored: dict[str, Any]) -> Version:
+    """A version as ``document.json`` holds it. Raises KeyError, TypeError or ValueError for anything else."""
+    return Version(
+        number=int(stored["version"]),
+        saved_at=int(stored["saved_at"]),
+        action=str(stored["action"]),
+        content=_text(stored["content"]),
+        note=str(stored["note"]),
+    )
+
+
+def _from_json(stored: dict[str, Any]) -> Document:
+    return Document(
+        text=_text(stored["text"]),
+        versions=tuple(version_from_json(version) for version in stored["versions"]),
+        answers=tuple(_answer(answer) for answer in stored["answers"]),
+        exists=bool(stored["exists"]),
+    )
+
+
+def _answer(stored: dict[str, Any]) -> Answer:
+    outcome = stored["outcome"]
+    return Answer(
+        str(stored["key"]),
+        str(stored["request"]),
+        Outcome(bool(outcome["changed"]), int(outcome["version"]), int(outcome["length"]), tuple(outcome["done"])),
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text is expected")
+    return value
+
+
+def _unreadable(disk: Disk, path: Path) -> Corrupt:
+    shown = path.relative_to(disk.root).as_posix()
+    return Corrupt(
+        f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",
+        reason=Reason.DOCUMENT_UNREADABLE,
+        file=shown,
+    )

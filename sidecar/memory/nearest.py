@@ -1,0 +1,46 @@
+"""The lines of a document that are most like a text that was not found, so that the next try can be right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_NEAREST = 3
+# Enough to recognise a line; the answer stays small enough for the headers that carry it.
+_SHOWN_CHARS = 200
+_COMPARED_LINES = 2_000
+_ALIKE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class NearLine:
+    """A line of the document, by its number from 1; a long one is cut and says by how much."""
+
+    number: int
+    text: str
+
+
+def nearest_lines(text: str, wanted: str) -> list[NearLine]:
+    """Up to three lines, the most alike first; among equals the earlier one.
+
+    Likeness is difflib's ratio, without regard to case. At most the first 2,000 lines with text are compared.
+    """
+    from difflib import SequenceMatcher
+
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(_comparable(next((line for line in wanted.split("\n") if line.strip()), wanted)))
+    scored = []
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    for number, line in lines[:_COMPARED_LINES]:
+        matcher.set_seq1(_comparable(line))
+        if matcher.quick_ratio() >= _ALIKE and (ratio := matcher.ratio()) >= _ALIKE:
+            scored.append((-ratio, number, line))
+    return [NearLine(number, _shown(line)) for _, number, line in sorted(scored)[:MAX_NEAREST]]
+
+
+def _comparable(line: str) -> str:
+    return line.strip().casefold()[:_SHOWN_CHARS]
+
+
+def _shown(line: str) -> str:
+    over = len(line) - _SHOWN_CHARS
+    return line if over <= 0 else f"{line[:_SHOWN_CHARS]}…[+{over} chars]"

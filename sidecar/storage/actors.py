@@ -1,0 +1,111 @@
+"""Which saves and actors there are: one folder each, with the raw ids inside its own JSON.
+
+    saves/s-<key>/save.json              {"format": 1, "save_id": "slot 1", "revision": 2000, "epoch": 0}
+    saves/s-<key>/a-<key>/actor.json     {"format": 1, "actor_id": "mira", "role_id": "Merchant", …}
+
+Nothing is made by reading: a folder appears with the first write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sidecar.errors import Corrupt, Reason
+from sidecar.storage.disk import Disk
+from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import ActorId, actor_folder, save_folder
+
+_FORMAT = 1
+# An erased folder is first renamed, so that a kill in the middle never leaves half an actor behind.
+_ERASED = ".erased"
+
+
+class Actors:
+    """Makes, lists and erases actor folders. Calls for one actor are made one at a time by the caller."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._known: set[ActorId] = set()
+
+    def folder(self, who: ActorId) -> Path:
+        """The actor's folder, which may not exist yet."""
+        return actor_folder(self._disk.root, who)
+
+    def exists(self, who: ActorId) -> bool:
+        """Whether anything was ever stored for this actor."""
+        return who in self._known or self._disk.exists(self.folder(who) / "actor.json")
+
+    def ensure(self, who: ActorId) -> Path:
+        """The actor's folder, made with its ``actor.json`` where it is missing."""
+        folder = self.folder(who)
+        if who in self._known:
+            return folder
+        self._disk.make_folder(folder)
+        stored = read_json(self._disk, folder / "actor.json")
+        if stored is None:
+            write_json(self._disk, folder / "actor.json", _written(who))
+        elif _read(stored, who.save) != who:
+            raise _disagrees(self._disk, folder / "actor.json")
+        self._known.add(who)
+        return folder
+
+    def of_save(self, save: str) -> Iterator[ActorId]:
+        """The actors of a save in the order of their folders; an unreadable ``actor.json`` raises Corrupt."""
+        folder = save_folder(self._disk.root, save)
+        for name in self._disk.names(folder):
+            stored = read_json(self._disk, folder / name / "actor.json") if _names_actor(name) else None
+            if stored is not None:
+                yield _read(stored, save)
+
+    def saves(self) -> list[str]:
+        """The ids of all saves that hold anything, sorted."""
+        root = self._disk.root / "saves"
+        stored = (read_json(self._disk, root / name / "save.json") for name in self._disk.names(root))
+        return sorted(str(save["save_id"]) for save in stored if save is not None)
+
+    def erase(self, who: ActorId) -> bool:
+        """Remove all that is stored in the actor's folder; False where there was nothing."""
+        folder = self.folder(who)
+        doomed = folder.with_name(folder.name + _ERASED)
+        existed = self._disk.exists(folder)
+        self._known.discard(who)
+        self._disk.remove(doomed)
+        if existed:
+            self._disk.rename(folder, doomed)
+            self._disk.remove(doomed)
+        return existed
+
+    def forget_known(self) -> None:
+        """Look at the disk again: folders were exchanged under us (a restore)."""
+        self._known.clear()
+
+
+def _names_actor(name: str) -> bool:
+    return name.startswith("a-") and not name.endswith(_ERASED)
+
+
+def _written(who: ActorId) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "actor_id": who.actor,
+        "role_id": who.role,
+        "player_id": who.player,
+        "topic_id": who.topic,
+        "tenant_id": who.tenant,
+    }
+
+
+def _read(stored: dict[str, Any], save: str) -> ActorId:
+    parts = (str(stored.get(f"{part}_id", "")) for part in ("actor", "role", "player", "topic", "tenant"))
+    return ActorId(save, *parts)
+
+
+def _disagrees(disk: Disk, path: Path) -> Corrupt:
+    shown = path.relative_to(disk.root).as_posix()
+    return Corrupt(
+        f"'{shown}' belongs to another actor; stop the daemon and run 'lorekeeper doctor'",
+        reason=Reason.STORAGE_CORRUPT,
+        file=shown,
+    )

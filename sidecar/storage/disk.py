@@ -1,0 +1,344 @@
+"""Where bytes go: the data folder on a real disk, or process memory for a session that must leave no trace.
+
+Both answer the same few calls, so that stores are written once. A call returns after the bytes are safe (fsync of
+the file and, where the system can, of its folder) or raises; a failed ``replace`` or ``append`` leaves the file as it
+was.
+
+Links below the data folder are refused: a save must never be read from, or written to, a place outside it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from sidecar.errors import Corrupt, LimitReached, LorekeeperError, NotReady, Reason, Unavailable
+
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+class Disk(Protocol):
+    """The calls that stores make. Paths lie below the data folder; bytes are never interpreted."""
+
+    root: Path
+
+    def exists(self, path: Path) -> bool: ...
+
+    def is_folder(self, path: Path) -> bool: ...
+
+    def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        """The bytes of a file, or a part of it. Raises FileNotFoundError."""
+        ...
+
+    def size(self, path: Path) -> int:
+        """Length in bytes, 0 where there is no file."""
+        ...
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Put ``data`` in the file's place at once: a reader sees the old bytes or the new ones."""
+        ...
+
+    def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
+        """Add ``data`` at the end in one write; the offset at which it begins.
+
+        ``sync=False`` leaves it to a later :meth:`sync`: only for what another safe file can bring back.
+        """
+        ...
+
+    def sync(self, path: Path) -> None:
+        """Make earlier unsynced appends of this file safe."""
+        ...
+
+    def truncate(self, path: Path, length: int) -> None: ...
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Move a file or a folder within one folder or between two, at once."""
+        ...
+
+    def make_folder(self, path: Path) -> None:
+        """Make the folder, and those above it, private to the user; no effect where it exists."""
+        ...
+
+    def names(self, path: Path) -> list[str]:
+        """Sorted names in a folder; empty where there is none."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file or a whole folder; no effect where there is none."""
+        ...
+
+
+class FileDisk:
+    """The data folder. ``durable=False`` leaves out fsync (durability = "relaxed")."""
+
+    def __init__(self, root: Path, *, durable: bool = True) -> None:
+        self.root = Path(os.path.realpath(root))
+        self._durable = durable
+
+    def exists(self, path: Path) -> bool:
+        return os.path.lexists(path)
+
+    def is_folder(self, path: Path) -> bool:
+        return path.is_dir() and not path.is_symlink()
+
+    def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        self._refuse_links(path)
+        with self._told(path):
+            descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | _BINARY)
+            with os.fdopen(descriptor, "rb") as file:
+                file.seek(offset)
+                return file.read() if length is None else file.read(length)
+
+    def size(self, path: Path) -> int:
+        try:
+            return path.stat(follow_symlinks=False).st_size
+        except FileNotFoundError:
+            return 0
+
+    def replace(self, path: Path, data: bytes) -> None:
+        self._refuse_links(path.parent)
+        temporary = path.with_name(path.name + ".tmp")
+        with self._told(path):
+            try:
+                self._write_new(temporary, data)
+                os.replace(temporary, path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            self._sync_folder(path.parent)
+
+    def _write_new(self, path: Path, data: bytes) -> None:
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY, 0o600)
+        try:
+            _write_all(descriptor, data)
+            self._sync_file(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
+        self._refuse_links(path)
+        with self._told(path):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_FOLLOW | _BINARY
+            descriptor = os.open(path, flags, 0o600)
+            try:
+                offset = os.fstat(descriptor).st_size
+                self._append_or_undo(descriptor, data, offset, sync=sync)
+            finally:
+                os.close(descriptor)
+            if sync and offset == 0:
+                self._sync_folder(path.parent)
+            return offset
+
+    def _append_or_undo(self, descriptor: int, data: bytes, offset: int, *, sync: bool) -> None:
+        try:
+            _write_all(descriptor, data)
+            if sync:
+                self._sync_file(descriptor)
+        except BaseException:
+            os.ftruncate(descriptor, offset)
+            raise
+
+    def sync(self, path: Path) -> None:
+        with self._told(path):
+            descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
+            try:
+                self._sync_file(descriptor)
+            finally:
+                os.close(descriptor)
+            self._sync_folder(path.parent)
+
+    def truncate(self, path: Path, length: int) -> None:
+        self._refuse_links(path)
+        with self._told(path):
+            descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
+            try:
+                os.ftruncate(descriptor, length)
+                self._sync_file(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._refuse_links(old)
+        self._refuse_links(new.parent)
+        with self._told(new):
+            os.replace(old, new)
+            for folder in {old.parent, new.parent}:
+                self._sync_folder(folder)
+
+    def make_folder(self, path: Path) -> None:
+        if self.is_folder(path):
+            self._refuse_links(path)
+            return
+        if path != self.root:
+            self.make_folder(path.parent)
+        with self._told(path):
+            if path == self.root:
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            else:
+                path.mkdir(mode=0o700, exist_ok=True)
+            self._refuse_links(path)
+            self._sync_folder(path.parent)
+
+    def names(self, path: Path) -> list[str]:
+        self._refuse_links(path)
+        with self._told(path):
+            try:
+                return sorted(os.listdir(path))
+            except FileNotFoundError:
+                return []
+
+    def remove(self, path: Path) -> None:
+        self._refuse_links(path.parent)
+        with self._told(path):
+            try:
+                if self.is_folder(path):
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            except FileNotFoundError:
+                return
+            self._sync_folder(path.parent)
+
+    def _sync_file(self, descriptor: int) -> None:
+        if self._durable:
+            os.fsync(descriptor)
+
+    def _sync_folder(self, path: Path) -> None:
+        if not self._durable or os.name == "nt":
+            return
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _refuse_links(self, path: Path) -> None:
+        """Every part below the data folder must be what it seems."""
+        part = path
+        while part != self.root and part != part.parent:
+            if _is_link(part):
+                raise Corrupt(
+                    f"'{self._shown(part)}' in the data folder is a link; put the real file or folder in its place",
+                    reason=Reason.STORAGE_UNSAFE,
+                    file=self._shown(part),
+                )
+            part = part.parent
+
+    def _shown(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+
+    @contextmanager
+    def _told(self, path: Path) -> Iterator[None]:
+        """Turn the system's refusals into errors that say what to do; a missing file stays FileNotFoundError."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise disk_error(error, self._shown(path)) from error
+
+
+def disk_error(error: OSError, shown: str) -> LorekeeperError:
+    """What a client is told of an operating-system error; ``shown`` is the path below the data folder."""
+    if error.errno in _FULL:
+        return LimitReached(
+            f"the disk is full: '{shown}' was left as it was; make room and try again",
+            reason=Reason.STORAGE_FULL,
+            file=shown,
+        )
+    if error.errno in _READ_ONLY:
+        return NotReady(
+            f"the data folder does not allow writing '{shown}'; make it writable and try again",
+            reason=Reason.STORAGE_READ_ONLY,
+            file=shown,
+        )
+    return Unavailable(
+        f"the disk failed at '{shown}' ({errno.errorcode.get(error.errno or 0, 'unknown')}); it was left as it was",
+        reason=Reason.STORE_FAILED,
+        file=shown,
+    )
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return stat.S_ISLNK(status.st_mode) or bool(
+        getattr(status, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1)
+    )
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+class SessionDisk:
+    """Process memory in the shape of a disk: nothing of it outlives the daemon."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._files: dict[Path, bytearray] = {}
+        self._folders: set[Path] = {root}
+
+    def exists(self, path: Path) -> bool:
+        return path in self._files or path in self._folders
+
+    def is_folder(self, path: Path) -> bool:
+        return path in self._folders
+
+    def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        data = self._files.get(path)
+        if data is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file in this session", path.name)
+        return bytes(data[offset:] if length is None else data[offset : offset + length])
+
+    def size(self, path: Path) -> int:
+        return len(self._files.get(path, b""))
+
+    def replace(self, path: Path, data: bytes) -> None:
+        self._files[path] = bytearray(data)
+
+    def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
+        file = self._files.setdefault(path, bytearray())
+        offset = len(file)
+        file += data
+        return offset
+
+    def sync(self, path: Path) -> None:
+        """Nothing to do: there is no disk."""
+
+    def truncate(self, path: Path, length: int) -> None:
+        del self._files[path][length:]
+
+    def rename(self, old: Path, new: Path) -> None:
+        moved = {path: data for path, data in self._files.items() if path == old or old in path.parents}
+        folders = {path for path in self._folders if path == old or old in path.parents}
+        for path, data in moved.items():
+            del self._files[path]
+            self._files[new / path.relative_to(old)] = data
+        self._folders -= folders
+        self._folders |= {new / path.relative_to(old) for path in folders}
+
+    def make_folder(self, path: Path) -> None:
+        self._folders.update({path, *path.parents})
+
+    def names(self, path: Path) -> list[str]:
+        entries = [*self._files, *self._folders]
+        return sorted({entry.name for entry in entries if entry.parent == path and entry != path})
+
+    def remove(self, path: Path) -> None:
+        self._files = {p: data for p, data in self._files.items() if p != path and path not in p.parents}
+        self._folders = {p for p in self._folders if p != path and path not in p.parents}

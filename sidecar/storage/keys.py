@@ -1,0 +1,101 @@
+"""Names on the disk: hashes of ids, so that any id works on any system and none is told by a file name."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from sidecar.errors import InvalidInput, Reason
+
+MAX_ID_CHARS = 512
+DEFAULT_SAVE = "default"
+DEFAULT_ROLE = "Creator"
+# The one player of a single-player game: as an actor it identifies nobody.
+_NOBODY = "local"
+_FOLDER_DIGITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ActorId:
+    """Who remembers, in which save. Build it with :func:`actor_id`: that checks and fills in the defaults."""
+
+    save: str
+    actor: str
+    role: str
+    player: str
+    topic: str
+    tenant: str
+
+
+def actor_id(
+    *, save: str = "", actor: str = "", role: str = "", player: str = "", topic: str = "", tenant: str = ""
+) -> ActorId:
+    """A checked address: parts trimmed, a blank save is ``default``, a blank role is ``Creator``.
+
+    Raises InvalidInput for a part of over 512 code points, with control characters or lone surrogates.
+    """
+    return ActorId(
+        save=checked_id(save, "actor.save_id") or DEFAULT_SAVE,
+        actor=checked_id(actor, "actor.actor_id"),
+        role=checked_id(role, "actor.role_id") or DEFAULT_ROLE,
+        player=checked_id(player, "actor.player_id"),
+        topic=checked_id(topic, "actor.topic_id"),
+        tenant=checked_id(tenant, "actor.tenant_id"),
+    )
+
+
+def checked_id(value: str, field: str) -> str:
+    """``value`` trimmed, or InvalidInput that names the field and the limit."""
+    value = value.strip()
+    if len(value) > MAX_ID_CHARS:
+        raise InvalidInput(
+            f"{field} has {len(value)} characters; the limit is {MAX_ID_CHARS}",
+            reason=Reason.FIELD_TOO_LONG,
+            field=field,
+            limit="max_id_chars",
+            value=MAX_ID_CHARS,
+        )
+    if not value.isprintable() and any(_is_control(letter) for letter in value):
+        raise InvalidInput(
+            f"{field} has control characters; an id may hold any other text",
+            reason=Reason.FIELD_INVALID,
+            field=field,
+        )
+    return value
+
+
+def _is_control(letter: str) -> bool:
+    return letter < " " or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\udfff"
+
+
+def actor_key(who: ActorId) -> str:
+    """The storage key, ``actor-v1-`` and 64 hexadecimal digits.
+
+    The hash runs over the parts actor, then tenant, player, save-independent session (always empty) and topic where
+    one of them is set, then role, each as ``<UTF-16 length>:<text>;``. The save stands outside of the key: an actor's
+    folder lies inside its save's, so that a fork is a copy.
+    """
+    actor = "" if who.actor == _NOBODY else who.actor
+    scope = (who.tenant, who.player, "", who.topic)
+    parts = (actor, *(scope if any(scope) else ()), who.role)
+    return "actor-v1-" + _digest("".join(map(_part, parts)))
+
+
+def _part(text: str) -> str:
+    return f"{len(text.encode('utf-16-le')) // 2}:{text};"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def save_folder(root: Path, save: str) -> Path:
+    """``saves/s-<key>`` of a save id."""
+    return root / "saves" / ("s-" + _digest(_part(save))[:_FOLDER_DIGITS])
+
+
+def actor_folder(root: Path, who: ActorId) -> Path:
+    """``saves/s-<key>/a-<key>`` of an actor."""
+    key = actor_key(who).removeprefix("actor-v1-")
+    return save_folder(root, who.save) / ("a-" + key[:_FOLDER_DIGITS])

@@ -1,0 +1,96 @@
+"""The revision and the epoch of each save, which every answer carries.
+
+A revision rises with every change of a save and never falls, also across a kill. Writing it with every change would
+cost a file each time, so ``save.json`` holds a ceiling that is raised ahead of use: after a kill the revision goes on
+from the ceiling, which is higher than any that was ever told.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from sidecar.storage.disk import Disk
+from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import save_folder
+
+_AHEAD = 1_000
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SaveState:
+    """``revision`` counts changes, ``epoch`` counts restores; both 0 for a save that holds nothing."""
+
+    revision: int = 0
+    epoch: int = 0
+
+
+@dataclass(slots=True)
+class _Open:
+    revision: int
+    epoch: int
+    ceiling: int
+
+
+class SaveStates:
+    """Thread-safe; reads of a known save never touch the disk."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._open: dict[str, _Open] = {}
+        self._lock = threading.Lock()
+
+    def state(self, save: str) -> SaveState:
+        """The present state. A save that was never written to is at 0, 0."""
+        opened = self._open.get(save) or self._load(save)
+        return SaveState(opened.revision, opened.epoch) if opened else SaveState()
+
+    def changed(self, save: str) -> SaveState:
+        """Count one more change, and tell the new state. Makes ``save.json`` where it is missing."""
+        with self._lock:
+            opened = self._open.get(save) or self._load(save) or self._create(save)
+            if opened.revision >= opened.ceiling:
+                self._write(save, opened, opened.revision + _AHEAD)
+            opened.revision += 1
+            return SaveState(opened.revision, opened.epoch)
+
+    def ensure(self, save: str) -> None:
+        """Make the save's folder and ``save.json`` before anything is stored in it."""
+        with self._lock:
+            if save not in self._open and self._load(save) is None:
+                self._create(save)
+
+    def close(self) -> None:
+        """Write the exact revisions, so that a clean restart goes on without a gap."""
+        with self._lock:
+            for save, opened in self._open.items():
+                if opened.revision != opened.ceiling:
+                    self._write(save, opened, opened.revision)
+
+    def forget(self, save: str) -> None:
+        """Read ``save.json`` again at the next call: it was exchanged or erased."""
+        with self._lock:
+            self._open.pop(save, None)
+
+    def _load(self, save: str) -> _Open | None:
+        stored = read_json(self._disk, self._path(save))
+        if stored is None:
+            return None
+        revision = int(stored["revision"])
+        return self._open.setdefault(save, _Open(revision, int(stored["epoch"]), ceiling=revision))
+
+    def _create(self, save: str) -> _Open:
+        self._disk.make_folder(self._path(save).parent)
+        opened = _Open(0, 0, 0)
+        self._write(save, opened, _AHEAD)
+        return self._open.setdefault(save, opened)
+
+    def _write(self, save: str, opened: _Open, ceiling: int) -> None:
+        value = {"format": _FORMAT, "save_id": save, "revision": ceiling, "epoch": opened.epoch}
+        write_json(self._disk, self._path(save), value)
+        opened.ceiling = ceiling
+
+    def _path(self, save: str) -> Path:
+        return save_folder(self._disk.root, save) / "save.json"
