@@ -33,9 +33,7 @@ class Folded:
     cuts: tuple[Cut, ...] = ()
 
 
-def fold_as_bullets(
-    stored: StoredSummary, messages: Sequence[Message], *, cap: int, counter: TokenCounter
-) -> Folded:
+def fold_as_bullets(stored: StoredSummary, messages: Sequence[Message], *, cap: int, counter: TokenCounter) -> Folded:
     """Appends a bullet for each message that is not blank. ``cap`` bounds the stored text in tokens; 0: no cap."""
     if not messages:
         return Folded(stored)
@@ -68,9 +66,7 @@ def suffix_cut(what: CutKind, before: str, after: str, counter: TokenCounter) ->
     if after == before:
         return ()
     kept = counter.count(after)
-    return (
-        Cut(what, Unit.TOKENS, kept, max(1, counter.count(before) - kept), "the oldest part was left out"),
-    )
+    return (Cut(what, Unit.TOKENS, kept, max(1, counter.count(before) - kept), "the oldest part was left out"),)
 
 
 def _bullet_cut(messages: Sequence[Message]) -> tuple[Cut, ...]:

@@ -19,6 +19,8 @@ from sidecar.compaction.tool_blocks import flat_text
 MAX_HASHES = 8
 BULLET_CHARS = 280
 _HASH_DIGITS = 12
+MARKER_CHARS = len("[fold:v1:]") + MAX_HASHES * (_HASH_DIGITS + 1) - 1
+"""The length of the longest marker."""
 _MARKER = re.compile(r"\[fold:v1:([0-9a-f]{12}(?:,[0-9a-f]{12}){0,7})\]")
 _LIKE_MARKER = re.compile(r"\[fold:[^\n]*\]\s*")
 

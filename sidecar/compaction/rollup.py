@@ -90,9 +90,7 @@ def _fold(
 ) -> Folded:
     cap = policy.summary_cap
     if summariser and policy.wants_model and messages:
-        return fold_with_model(
-            stored, messages, summariser=summariser, cap=cap, counter=counter, trace_id=trace_id
-        )
+        return fold_with_model(stored, messages, summariser=summariser, cap=cap, counter=counter, trace_id=trace_id)
     folded = fold_as_bullets(stored, messages, cap=cap, counter=counter)
     if not messages or not policy.wants_model:
         return folded
@@ -121,9 +119,7 @@ def _snapshot(
     return Snapshot(folded.summary, summary, recent, to_fold, parts.split, parts.triggered, cuts)
 
 
-def _without_summary(
-    messages: Sequence[Message], stored: StoredSummary, parts: Partition, policy: Policy
-) -> Snapshot:
+def _without_summary(messages: Sequence[Message], stored: StoredSummary, parts: Partition, policy: Policy) -> Snapshot:
     recent, pruned = _pruned(messages[parts.split :], policy)
     left_out = _window_cut(parts.split, len(messages), "left out: this role keeps no summary")
     return Snapshot(stored, "", recent, (), parts.split, parts.triggered, (*left_out, *pruned))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from sidecar.compaction.clipping import clip, clip_within, newest_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.compaction.folding import Folded, fold_as_bullets, seal
-from sidecar.compaction.marker import StoredSummary, split_marker, strip_echo
+from sidecar.compaction.marker import MARKER_CHARS, StoredSummary, split_marker, strip_echo
 from sidecar.compaction.messages import Message
 from sidecar.compaction.pruning import strip_reasoning
 from sidecar.compaction.tokens import TokenCounter
@@ -157,7 +157,8 @@ def _take_answer(
     cap: int,
     counter: TokenCounter,
 ) -> Folded:
-    text = clip_within(answer, options.max_summary_chars)
+    longest = options.max_summary_chars
+    text = answer if len(answer) <= longest else clip_within(answer, longest - MARKER_CHARS - 1)
     summary, cuts = seal(stored, text, folded, cap=cap, counter=counter)
     if text == answer:
         return Folded(summary, cuts)
@@ -205,9 +206,7 @@ def _first_line(messages: Sequence[Message], taken: int, head: str, room: _Room)
 def _line_cut(clipped: int, lines: int) -> tuple[Cut, ...]:
     if not clipped:
         return ()
-    return (
-        Cut(CutKind.SUMMARY_LINE, Unit.MESSAGES, lines - clipped, clipped, "shortened for the summariser"),
-    )
+    return (Cut(CutKind.SUMMARY_LINE, Unit.MESSAGES, lines - clipped, clipped, "shortened for the summariser"),)
 
 
 def _prior(stored: StoredSummary, room: _Room) -> tuple[str, tuple[Cut, ...]]:
