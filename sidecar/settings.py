@@ -37,6 +37,33 @@ class MemorySettings:
 
 
 @dataclass(frozen=True)
+class RecordSettings:
+    """Records and their journals."""
+
+    max_records_per_save: int = limit(100_000, 1, 10_000_000, "records", "records that a save holds")
+    max_records_per_owner: int = limit(100_000, 1, 10_000_000, "records", "records that one owner holds")
+    max_batch: int = limit(4_096, 1, 65_536, "records", "records in one AddRecords call")
+    max_payload_chars: int = limit(10_000_000, 1_000, 10_000_000, "code points", "the longest payload")
+    max_text_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest searchable text")
+    max_tags: int = limit(256, 1, 256, "tags", "tags of a record, after doubles are dropped")
+    max_audience: int = limit(256, 1, 256, "groups", "groups in the audience of a record")
+    max_shares: int = limit(256, 1, 4_096, "shares", "shares that one call may give a record")
+    max_metadata: int = limit(256, 1, 256, "entries", "metadata entries of a record")
+    max_metadata_key_chars: int = limit(256, 1, 256, "code points", "the longest metadata key")
+    max_metadata_value_chars: int = limit(65_536, 1, 65_536, "code points", "the longest metadata value")
+    max_filter_items: int = limit(256, 1, 256, "items", "scopes or tags in one filter")
+    max_owners: int = limit(256, 1, 4_096, "owners", "owners named in one call")
+    max_forget_ids: int = limit(4_096, 1, 65_536, "ids", "ids in one ForgetRecords call")
+    max_page: int = limit(1_000, 1, 10_000, "records", "records in one page")
+    max_groups: int = limit(1_000, 1, 100_000, "groups", "groups of a save")
+    max_members: int = limit(10_000, 1, 1_000_000, "members", "members of a group")
+    max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
+    max_cached_heads: int = limit(200_000, 1_000, 10_000_000, "records", "records of open owners, without their texts")
+    max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")
+    max_waiting_owners: int = limit(20_000, 1, 1_000_000, "owners", "owners whose added records wait for their journal")
+
+
+@dataclass(frozen=True)
 class StorageSettings:
     """How bytes reach the disk."""
 
