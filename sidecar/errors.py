@@ -50,10 +50,9 @@ class Reason(StrEnum):
     VERSION_MISMATCH = "VERSION_MISMATCH"
     DOCUMENT_UNREADABLE = "DOCUMENT_UNREADABLE"
     STORE_FAILED = "STORE_FAILED"
+    TOOL_UNKNOWN = "TOOL_UNKNOWN"
     # documents and actors
     VERSION_NOT_FOUND = "VERSION_NOT_FOUND"
-    DOCUMENT_NOT_FOUND = "DOCUMENT_NOT_FOUND"
-    ACTOR_NOT_FOUND = "ACTOR_NOT_FOUND"
     DOCUMENT_TOO_LARGE = "DOCUMENT_TOO_LARGE"
     IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
     # chat and compaction
@@ -67,9 +66,7 @@ class Reason(StrEnum):
     # the daemon
     TOKEN_INVALID = "TOKEN_INVALID"
     TOO_MANY_CALLS = "TOO_MANY_CALLS"
-    SHUTTING_DOWN = "SHUTTING_DOWN"
     NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
-    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
     INTERNAL = "INTERNAL"
 
 
@@ -77,7 +74,8 @@ class LorekeeperError(Exception):
     """The base of all errors that a client is told.
 
     ``metadata`` holds what a program needs to react (a limit's name and value, the current version), as strings.
-    ``field`` is the path of the field at fault, in the request's own names (``edits[2].write.content``).
+    ``field`` is the path of the field at fault, in the request's own names (``edits[2].write.content``). ``detail`` is
+    a message of the contract that tells more, as data.
 
         try:
             store.edit(...)
@@ -93,12 +91,14 @@ class LorekeeperError(Exception):
         *,
         reason: Reason,
         field: str = "",
+        detail: Any = None,
         **metadata: Any,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.reason = reason
         self.field = field
+        self.detail = detail
         self.metadata = {name: str(value) for name, value in metadata.items()}
 
 

@@ -79,3 +79,34 @@ class StorageSettings:
         "persistent",
         "session",
     )
+    disk_threads: int = limit(8, 1, 64, "threads", "threads that read and write the data folder")
+    max_waiting_calls: int = limit(4_096, 1, 100_000, "calls", "calls that may wait for the disk")
+
+
+@dataclass(frozen=True)
+class DaemonSettings:
+    """The process: calls, messages, how it ends, what it writes about itself."""
+
+    max_message_bytes: int = limit(
+        33_554_432, 1_048_576, 1_073_741_824, "bytes", "the largest message received; answers stay under 4 MiB"
+    )
+    max_concurrent_calls: int = limit(1_024, 8, 100_000, "calls", "calls and streams open at once")
+    max_page_size: int = limit(1_000, 1, 10_000, "items", "the largest page of a list")
+    default_page_size: int = limit(100, 1, 10_000, "items", "the page of a list when the request names none")
+    drain_seconds: float = limit(5.0, 0.0, 300.0, "seconds", "time for running calls to finish at a stop")
+    parent_poll_seconds: float = limit(0.5, 0.05, 60.0, "seconds", "how often the parent process is looked at")
+    attach_seconds: float = limit(10.0, 0.1, 300.0, "seconds", "how long a second start waits for the first")
+    kept_diagnostics: int = limit(1_000, 1, 100_000, "diagnostics", "diagnostics kept for a late watcher")
+    max_watchers: int = limit(16, 1, 1_000, "streams", "WatchDiagnostics streams at once")
+    log_level: str = option("info", "what is logged", "debug", "info", "warning", "error")
+    log_bytes: int = limit(1_048_576, 10_240, 1_073_741_824, "bytes", "size at which the log file is rotated")
+    log_files: int = limit(3, 0, 100, "files", "rotated log files kept; 0 writes no log file")
+
+
+@dataclass(frozen=True)
+class Config:
+    """All sections; what is not set is at its default."""
+
+    daemon: DaemonSettings = field(default_factory=DaemonSettings)
+    storage: StorageSettings = field(default_factory=StorageSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)

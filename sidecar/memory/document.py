@@ -30,13 +30,21 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class Done:
+    """What one edit did, in a few words without any of the text."""
+
+    changed: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one call did: whether anything changed, the version and length after it, a few words for each edit."""
+    """What one call did: whether anything changed, the version and length after it, and each edit's share in it."""
 
     changed: bool
     version: int
     length: int
-    done: tuple[str, ...]
+    done: tuple[Done, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +121,8 @@ def edited(document: Document, edits: Sequence[Edit], now: int, limits: MemorySe
             _check_length(change.text, limits.max_document_chars)
         except LorekeeperError as error:
             raise EditFailed(index, error) from error
+        done.append(Done(change.text != text, change.done))
         text = change.text
-        done.append(change.done)
     action = str(edits[0].action) if len(edits) == 1 else "batch"
     return _with_text(document, text, action, None, now, limits), _outcome(document, text, done)
 
@@ -124,10 +132,10 @@ def reverted(document: Document, number: int, now: int, limits: MemorySettings) 
     content = document.version_numbered(number).content
     note = f"reverted to version {number}"
     after = _with_text(document, content, "revert", note, now, limits)
-    return after, _outcome(document, content, [note])
+    return after, _outcome(document, content, [Done(content != document.text, note)])
 
 
-def _outcome(before: Document, text: str, done: Sequence[str]) -> Outcome:
+def _outcome(before: Document, text: str, done: Sequence[Done]) -> Outcome:
     changed = text != before.text
     return Outcome(changed, before.version + changed, len(text), tuple(done))
 

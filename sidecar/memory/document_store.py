@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.errors import AlreadyExists, Corrupt, Reason
-from sidecar.memory.document import Answer, Document, Outcome, Version, edited, require_version, reverted
+from sidecar.memory.document import Answer, Document, Done, Outcome, Version, edited, require_version, reverted
 from sidecar.memory.edits import Edit
 from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
@@ -109,7 +109,19 @@ class DocumentStore:
         self._store(who, Document(answers=answers))
         return True
 
-    def forget_cached(self, who: ActorId) -> None:
+    def look(self, who: ActorId) -> Document:
+        """Like :meth:`read`, but from any thread, without waiting for the actor's turn and without caching."""
+        return self._cache.get(who) or self._load(who)
+
+    def open_counts(self) -> dict[str, int]:
+        """How much is kept in memory for reading."""
+        return {"cached_documents": len(self._cache), "cached_chars": self._cached_chars}
+
+    def counted(self, who: ActorId) -> dict[str, int]:
+        """How many documents the actor has: 1, also one that cannot be read, or 0."""
+        return {"documents": int(self._disk.exists(self._actors.folder(who) / _FILE))}
+
+    def erased(self, who: ActorId) -> None:
         """Read the file again at the next call: it was erased or exchanged."""
         with self._cache_lock:
             self._drop(who)
@@ -232,7 +244,12 @@ def _answer(stored: dict[str, Any]) -> Answer:
     return Answer(
         str(stored["key"]),
         str(stored["request"]),
-        Outcome(bool(outcome["changed"]), int(outcome["version"]), int(outcome["length"]), tuple(outcome["done"])),
+        Outcome(
+            bool(outcome["changed"]),
+            int(outcome["version"]),
+            int(outcome["length"]),
+            tuple(Done(bool(done["changed"]), str(done["words"])) for done in outcome["done"]),
+        ),
     )
 
 

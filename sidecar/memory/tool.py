@@ -160,7 +160,7 @@ def read_answer(document: Document) -> ToolAnswer:
 
 def edit_answer(outcome: Outcome, role: str) -> ToolAnswer:
     """What an edit did; said only after it is stored."""
-    done = ", ".join(outcome.done)
+    done = ", ".join(one.words for one in outcome.done)
     message = f"DONE: {done} for {role}." if outcome.changed else f"Nothing to do: {done} for {role}. Go on."
     return ToolAnswer(_payload(True, message, None, outcome.version, outcome.length, None), True)
 

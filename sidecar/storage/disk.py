@@ -13,7 +13,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -78,11 +78,18 @@ class Disk(Protocol):
 
 
 class FileDisk:
-    """The data folder. ``durable=False`` leaves out fsync (durability = "relaxed")."""
+    """The data folder. ``durable=False`` leaves out fsync (durability = "relaxed").
 
-    def __init__(self, root: Path, *, durable: bool = True) -> None:
+    ``writable`` hears False when the system begins to refuse writes, and True at the first that works again.
+    """
+
+    def __init__(
+        self, root: Path, *, durable: bool = True, writable: Callable[[bool], None] = lambda _writable: None
+    ) -> None:
         self.root = Path(os.path.realpath(root))
         self._durable = durable
+        self._writable = writable
+        self._refused = False
 
     def exists(self, path: Path) -> bool:
         return os.path.lexists(path)
@@ -107,7 +114,7 @@ class FileDisk:
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)
         temporary = path.with_name(path.name + ".tmp")
-        with self._told(path):
+        with self._told(path), self._watched():
             try:
                 self._write_new(temporary, data)
                 os.replace(temporary, path)
@@ -127,7 +134,7 @@ class FileDisk:
 
     def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
         self._refuse_links(path)
-        with self._told(path):
+        with self._told(path), self._watched():
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_FOLLOW | _BINARY
             descriptor = os.open(path, flags, 0o600)
             try:
@@ -236,6 +243,20 @@ class FileDisk:
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Notice when writing stops to work and when it works again."""
+        try:
+            yield
+        except OSError as error:
+            if not self._refused and error.errno in _FULL | _READ_ONLY:
+                self._refused = True
+                self._writable(False)
+            raise
+        if self._refused:
+            self._refused = False
+            self._writable(True)
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alorekeeper/v1/common.proto\x12\rlorekeeper.v1\"s\n\x05\x41\x63tor\x12\x0f\n\x07save_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x63tor_id\x18\x02 \x01(\t\x12\x0f\n\x07role_id\x18\x03 \x01(\t\x12\x11\n\tplayer_id\x18\x04 \x01(\t\x12\x10\n\x08topic_id\x18\x05 \x01(\t\x12\x11\n\ttenant_id\x18\x06 \x01(\t\"Y\n\x06Moment\x12\x13\n\x0btimeline_id\x18\x01 \x01(\t\x12\x0c\n\x04tick\x18\x02 \x01(\x03\x12\x1a\n\rcalendar_json\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_calendar_json\"P\n\x03\x43ut\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12\x0c\n\x04kept\x18\x03 \x01(\x03\x12\x0f\n\x07\x64ropped\x18\x04 \x01(\x03\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\",\n\tSaveState\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\"\xbe\x01\n\x07\x45rasure\x12\x0e\n\x06\x61\x63tors\x18\x01 \x01(\x03\x12\x11\n\tdocuments\x18\x02 \x01(\x03\x12\x0f\n\x07records\x18\x03 \x01(\x03\x12\x10\n\x08messages\x18\x04 \x01(\x03\x12\x11\n\tsummaries\x18\x05 \x01(\x03\x12\x0f\n\x07vectors\x18\x06 \x01(\x03\x12\x1b\n\x13\x63heckpoints_deleted\x18\x07 \x01(\x03\x12\x1d\n\x15\x63heckpoints_rewritten\x18\x08 \x01(\x03\x12\r\n\x05\x62ytes\x18\t \x01(\x03*t\n\nLoadStatus\x12\x1b\n\x17LOAD_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12LOAD_STATUS_LOADED\x10\x01\x12\x19\n\x15LOAD_STATUS_NOT_FOUND\x10\x02\x12\x16\n\x12LOAD_STATUS_FAILED\x10\x03*\xe2\x03\n\x0e\x44\x65gradedReason\x12\x1f\n\x1b\x44\x45GRADED_REASON_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x44\x45GRADED_REASON_NO_MODEL\x10\x01\x12!\n\x1d\x44\x45GRADED_REASON_MODEL_LOADING\x10\x02\x12 \n\x1c\x44\x45GRADED_REASON_MODEL_FAILED\x10\x03\x12$\n DEGRADED_REASON_EMBEDDING_FAILED\x10\x04\x12%\n!DEGRADED_REASON_EMBEDDING_TIMEOUT\x10\x05\x12(\n$DEGRADED_REASON_EMBEDDING_QUEUE_FULL\x10\x06\x12#\n\x1f\x44\x45GRADED_REASON_VECTORS_PENDING\x10\x07\x12!\n\x1d\x44\x45GRADED_REASON_VECTORS_STALE\x10\x08\x12!\n\x1d\x44\x45GRADED_REASON_INDEX_DAMAGED\x10\t\x12%\n!DEGRADED_REASON_INDEX_UNAVAILABLE\x10\n\x12\x1e\n\x1a\x44\x45GRADED_REASON_SCAN_LIMIT\x10\x0b\x12#\n\x1f\x44\x45GRADED_REASON_RERANKER_FAILED\x10\x0c\x42\x10\xaa\x02\rLorekeeper.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alorekeeper/v1/common.proto\x12\rlorekeeper.v1\"s\n\x05\x41\x63tor\x12\x0f\n\x07save_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x63tor_id\x18\x02 \x01(\t\x12\x0f\n\x07role_id\x18\x03 \x01(\t\x12\x11\n\tplayer_id\x18\x04 \x01(\t\x12\x10\n\x08topic_id\x18\x05 \x01(\t\x12\x11\n\ttenant_id\x18\x06 \x01(\t\"Y\n\x06Moment\x12\x13\n\x0btimeline_id\x18\x01 \x01(\t\x12\x0c\n\x04tick\x18\x02 \x01(\x03\x12\x1a\n\rcalendar_json\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_calendar_json\"P\n\x03\x43ut\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12\x0c\n\x04kept\x18\x03 \x01(\x03\x12\x0f\n\x07\x64ropped\x18\x04 \x01(\x03\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\",\n\tSaveState\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\"\xbe\x01\n\x07\x45rasure\x12\x0e\n\x06\x61\x63tors\x18\x01 \x01(\x03\x12\x11\n\tdocuments\x18\x02 \x01(\x03\x12\x0f\n\x07records\x18\x03 \x01(\x03\x12\x10\n\x08messages\x18\x04 \x01(\x03\x12\x11\n\tsummaries\x18\x05 \x01(\x03\x12\x0f\n\x07vectors\x18\x06 \x01(\x03\x12\x1b\n\x13\x63heckpoints_deleted\x18\x07 \x01(\x03\x12\x1d\n\x15\x63heckpoints_rewritten\x18\x08 \x01(\x03\x12\r\n\x05\x62ytes\x18\t \x01(\x03\"J\n\nTokenCount\x12\x0e\n\x06tokens\x18\x01 \x01(\x03\x12,\n\x07\x63ounter\x18\x02 \x01(\x0e\x32\x1b.lorekeeper.v1.TokenCounter*\x81\x01\n\x0cTokenCounter\x12\x1d\n\x19TOKEN_COUNTER_UNSPECIFIED\x10\x00\x12\x1b\n\x17TOKEN_COUNTER_HEURISTIC\x10\x01\x12\x1c\n\x18TOKEN_COUNTER_CALIBRATED\x10\x02\x12\x17\n\x13TOKEN_COUNTER_EXACT\x10\x03*t\n\nLoadStatus\x12\x1b\n\x17LOAD_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12LOAD_STATUS_LOADED\x10\x01\x12\x19\n\x15LOAD_STATUS_NOT_FOUND\x10\x02\x12\x16\n\x12LOAD_STATUS_FAILED\x10\x03*\xe2\x03\n\x0e\x44\x65gradedReason\x12\x1f\n\x1b\x44\x45GRADED_REASON_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x44\x45GRADED_REASON_NO_MODEL\x10\x01\x12!\n\x1d\x44\x45GRADED_REASON_MODEL_LOADING\x10\x02\x12 \n\x1c\x44\x45GRADED_REASON_MODEL_FAILED\x10\x03\x12$\n DEGRADED_REASON_EMBEDDING_FAILED\x10\x04\x12%\n!DEGRADED_REASON_EMBEDDING_TIMEOUT\x10\x05\x12(\n$DEGRADED_REASON_EMBEDDING_QUEUE_FULL\x10\x06\x12#\n\x1f\x44\x45GRADED_REASON_VECTORS_PENDING\x10\x07\x12!\n\x1d\x44\x45GRADED_REASON_VECTORS_STALE\x10\x08\x12!\n\x1d\x44\x45GRADED_REASON_INDEX_DAMAGED\x10\t\x12%\n!DEGRADED_REASON_INDEX_UNAVAILABLE\x10\n\x12\x1e\n\x1a\x44\x45GRADED_REASON_SCAN_LIMIT\x10\x0b\x12#\n\x1f\x44\x45GRADED_REASON_RERANKER_FAILED\x10\x0c\x42\x10\xaa\x02\rLorekeeper.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,10 +32,12 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lorekeeper.v1.common_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\252\002\rLorekeeper.V1'
-  _globals['_LOADSTATUS']._serialized_start=574
-  _globals['_LOADSTATUS']._serialized_end=690
-  _globals['_DEGRADEDREASON']._serialized_start=693
-  _globals['_DEGRADEDREASON']._serialized_end=1175
+  _globals['_TOKENCOUNTER']._serialized_start=651
+  _globals['_TOKENCOUNTER']._serialized_end=780
+  _globals['_LOADSTATUS']._serialized_start=782
+  _globals['_LOADSTATUS']._serialized_end=898
+  _globals['_DEGRADEDREASON']._serialized_start=901
+  _globals['_DEGRADEDREASON']._serialized_end=1383
   _globals['_ACTOR']._serialized_start=45
   _globals['_ACTOR']._serialized_end=160
   _globals['_MOMENT']._serialized_start=162
@@ -46,4 +48,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SAVESTATE']._serialized_end=379
   _globals['_ERASURE']._serialized_start=382
   _globals['_ERASURE']._serialized_end=572
+  _globals['_TOKENCOUNT']._serialized_start=574
+  _globals['_TOKENCOUNT']._serialized_end=648
 # @@protoc_insertion_point(module_scope)

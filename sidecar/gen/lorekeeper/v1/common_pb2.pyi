@@ -8,7 +8,9 @@ Rules that hold for every call:
   * An id has at most 512 code points and no control characters; it may hold any other character.
   * Game time is a Moment; wall time is a google.protobuf.Timestamp and never decides what an actor knows.
   * A mutating call may carry an idempotency_key (at most 512 code points). A repeat with the same key and the same
-    content returns the first answer; the same key with other content is ALREADY_EXISTS.
+    content returns the first answer; the same key with other content is ALREADY_EXISTS. Streams have none: the
+    input_id of a turn does this work there.
+  * Where a pattern of Actor is asked for, its empty parts match any value.
   * A page_size of 0 means the default of the call; a larger one than the maximum is lowered to it. An empty
     next_page_token means that there is no further page.
   * Errors carry google.rpc.ErrorInfo (domain "lorekeeper") and, for bad input, google.rpc.BadRequest.
@@ -27,6 +29,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _TokenCounter:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TokenCounterEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TokenCounter.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TOKEN_COUNTER_UNSPECIFIED: _TokenCounter.ValueType  # 0
+    """Not told."""
+    TOKEN_COUNTER_HEURISTIC: _TokenCounter.ValueType  # 1
+    """A quarter of the code points, rounded up."""
+    TOKEN_COUNTER_CALIBRATED: _TokenCounter.ValueType  # 2
+    """An estimate by script, scaled by what the backend reported before."""
+    TOKEN_COUNTER_EXACT: _TokenCounter.ValueType  # 3
+    """The backend's own tokenizer."""
+
+class TokenCounter(_TokenCounter, metaclass=_TokenCounterEnumTypeWrapper):
+    """Who counts tokens."""
+
+TOKEN_COUNTER_UNSPECIFIED: TokenCounter.ValueType  # 0
+"""Not told."""
+TOKEN_COUNTER_HEURISTIC: TokenCounter.ValueType  # 1
+"""A quarter of the code points, rounded up."""
+TOKEN_COUNTER_CALIBRATED: TokenCounter.ValueType  # 2
+"""An estimate by script, scaled by what the backend reported before."""
+TOKEN_COUNTER_EXACT: TokenCounter.ValueType  # 3
+"""The backend's own tokenizer."""
+Global___TokenCounter: _TypeAlias = TokenCounter  # noqa: Y015
 
 class _LoadStatus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -315,3 +345,29 @@ class Erasure(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Erasure: _TypeAlias = Erasure  # noqa: Y015
+
+@_typing.final
+class TokenCount(_message.Message):
+    """A number of tokens and who counted them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKENS_FIELD_NUMBER: _builtins.int
+    COUNTER_FIELD_NUMBER: _builtins.int
+    tokens: _builtins.int
+    """The tokens."""
+    counter: Global___TokenCounter.ValueType
+    """Who counted."""
+    def __init__(
+        self,
+        *,
+        tokens: _builtins.int = ...,
+        counter: Global___TokenCounter.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counter", b"counter", "tokens", b"tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenCount: _TypeAlias = TokenCount  # noqa: Y015

@@ -1104,7 +1104,7 @@ class CallToolRequest(_message.Message):
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Actor]:
-        """Owners besides the actor and its groups that the search tool may be asked about, added to those of the role."""
+        """Patterns of owners besides the actor that the search tool may be asked about, added to those of the role. At most 256."""
 
     def __init__(
         self,
@@ -2098,7 +2098,7 @@ class Group(_message.Message):
     """Multiplies the importance of the group's records in a member's search, 0 to 10; absent means 1."""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Actor]:
-        """The members, at most 10,000. Empty parts of an address match any value."""
+        """Patterns of its members, at most 10,000."""
 
     @_builtins.property
     def retention(self) -> Global___RetentionPolicy:

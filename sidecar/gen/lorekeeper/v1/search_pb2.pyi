@@ -403,8 +403,6 @@ class SearchRequest(_message.Message):
     INCLUDE_SHARED_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
-    AT_OR_BEFORE_FIELD_NUMBER: _builtins.int
-    INCLUDE_EXPIRED_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     MODE_FIELD_NUMBER: _builtins.int
     FUSION_FIELD_NUMBER: _builtins.int
@@ -421,8 +419,6 @@ class SearchRequest(_message.Message):
     """What to look for; empty means everything that passes the filter, by importance, then newest first. At most 1,000,000
     code points; a text without a searchable word finds nothing.
     """
-    include_expired: _builtins.bool
-    """Let expired records be found; the same as filter.include_expired."""
     limit: _builtins.int
     """How many hits; absent means 10; 0 to 512. A larger one is lowered and told as a cut."""
     mode: Global___SearchMode.ValueType
@@ -444,22 +440,18 @@ class SearchRequest(_message.Message):
     @_builtins.property
     def owners(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Actor]:
         """The owners to search, such as the actor, its faction, the world; empty means the actor. At most 256. Each must be the
-        actor, or stand in sources, or be allowed by its role; else PERMISSION_DENIED.
+        actor, or match one of sources, or be allowed by its role; else PERMISSION_DENIED.
         """
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Actor]:
-        """Owners besides itself that the actor may search, added to those of its role. At most 256."""
+        """Patterns of owners besides itself that the actor may search, added to those of its role. At most 256."""
 
     @_builtins.property
     def filter(self) -> _memory_pb2.RecordFilter:
-        """Which records may be found; its at_or_before is "now". Filters come before ranking, so that a page is full where enough
-        records pass.
+        """Which records may be found. Its at_or_before is "now": a search for an NPC should always carry it. Filters come before
+        ranking, so that the answer is full where enough records pass.
         """
-
-    @_builtins.property
-    def at_or_before(self) -> _common_pb2.Moment:
-        """Now, in game time; the same as filter.at_or_before. Giving both with different values is INVALID_ARGUMENT."""
 
     @_builtins.property
     def fusion(self) -> Global___FusionOptions:
@@ -479,8 +471,6 @@ class SearchRequest(_message.Message):
         include_shared: _builtins.bool | None = ...,
         text: _builtins.str = ...,
         filter: _memory_pb2.RecordFilter | None = ...,
-        at_or_before: _common_pb2.Moment | None = ...,
-        include_expired: _builtins.bool = ...,
         limit: _builtins.int | None = ...,
         mode: Global___SearchMode.ValueType = ...,
         fusion: Global___FusionOptions | None = ...,
@@ -490,9 +480,9 @@ class SearchRequest(_message.Message):
         explain: _builtins.bool = ...,
         include_archive: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_include_groups", b"_include_groups", "_include_shared", b"_include_shared", "_limit", b"_limit", "_similarity_floor", b"_similarity_floor", "actor", b"actor", "at_or_before", b"at_or_before", "filter", b"filter", "fusion", b"fusion", "include_archive", b"include_archive", "include_groups", b"include_groups", "include_shared", b"include_shared", "limit", b"limit", "rerank", b"rerank", "similarity_floor", b"similarity_floor"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_include_groups", b"_include_groups", "_include_shared", b"_include_shared", "_limit", b"_limit", "_similarity_floor", b"_similarity_floor", "actor", b"actor", "filter", b"filter", "fusion", b"fusion", "include_archive", b"include_archive", "include_groups", b"include_groups", "include_shared", b"include_shared", "limit", b"limit", "rerank", b"rerank", "similarity_floor", b"similarity_floor"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_include_groups", b"_include_groups", "_include_shared", b"_include_shared", "_limit", b"_limit", "_similarity_floor", b"_similarity_floor", "actor", b"actor", "at_or_before", b"at_or_before", "explain", b"explain", "filter", b"filter", "fusion", b"fusion", "include_archive", b"include_archive", "include_expired", b"include_expired", "include_groups", b"include_groups", "include_shared", b"include_shared", "limit", b"limit", "mode", b"mode", "owners", b"owners", "require_semantic", b"require_semantic", "rerank", b"rerank", "similarity_floor", b"similarity_floor", "sources", b"sources", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_include_groups", b"_include_groups", "_include_shared", b"_include_shared", "_limit", b"_limit", "_similarity_floor", b"_similarity_floor", "actor", b"actor", "explain", b"explain", "filter", b"filter", "fusion", b"fusion", "include_archive", b"include_archive", "include_groups", b"include_groups", "include_shared", b"include_shared", "limit", b"limit", "mode", b"mode", "owners", b"owners", "require_semantic", b"require_semantic", "rerank", b"rerank", "similarity_floor", b"similarity_floor", "sources", b"sources", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__include_archive: _TypeAlias = _typing.Literal["include_archive"]  # noqa: Y015
     _WhichOneofArgType__include_archive: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive"]  # noqa: Y015

@@ -1,0 +1,27 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def default_data_dir() -> Path:
+    """The user's own data folder."""
+    from platformdirs import user_data_dir
+
+    return Path(user_data_dir("lorekeeper", appauthor=False))
+
+
+data_dir: Callable[[Any], Any] = click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="LOREKEEPER_DATA_DIR",
+    help="The data folder.  [default: the user's data folder for lorekeeper]",
+    callback=lambda _context, _parameter, value: value or default_data_dir(),
+)
+
+as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")

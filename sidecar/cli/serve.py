@@ -1,0 +1,86 @@
+"""``lorekeeper serve``: the daemon."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from sidecar.cli.options import data_dir
+from sidecar.daemon.config import ConfigError, Loaded, load, printed
+from sidecar.daemon.server import CannotStart, Exit, ServeOptions, Tls
+from sidecar.daemon.server import serve as run
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_CONFIG_FILE = "lorekeeper.toml"
+
+
+@click.command()
+@data_dir
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="TCP port; 0 takes any free one.  [default: 0]")
+@click.option("--parent-pid", type=click.IntRange(1), help="End when this process ends.")
+@click.option("--stdin-lifeline", is_flag=True, help="End when standard input closes: the surest sign of all.")
+@click.option("--config", "config_file", type=_FILE, help="A TOML file.  [default: lorekeeper.toml in the data folder]")
+@click.option("--set", "flags", multiple=True, metavar="SECTION.NAME=VALUE", help="Set one value; may be repeated.")
+@click.option("--print-config", is_flag=True, help="Print every setting with its range and origin, and end.")
+@click.option("--listen", metavar="HOST", help="Bind this address instead of 127.0.0.1; needs both TLS files.")
+@click.option("--tls-cert", type=_FILE, help="Certificate chain (PEM), with --listen.")
+@click.option("--tls-key", type=_FILE, help="Private key (PEM), with --listen.")
+def serve(
+    data_dir: Path,
+    port: int,
+    parent_pid: int | None,
+    stdin_lifeline: bool,
+    config_file: Path | None,
+    flags: tuple[str, ...],
+    print_config: bool,
+    listen: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+) -> None:
+    """Run the daemon on a data folder, or attach to the one that runs.
+
+    The first line on standard output is JSON with the address and the token; nothing else follows there. Logs go to
+    standard error and to logs/ in the data folder.
+    """
+    loaded = _loaded(config_file or _own_file(data_dir), flags)
+    if print_config:
+        click.echo(printed(loaded), nl=False)
+        return
+    options = ServeOptions(
+        data_dir=data_dir,
+        host=listen or "127.0.0.1",
+        port=port,
+        tls=_tls(listen, tls_cert, tls_key),
+        parent_pid=parent_pid,
+        stdin_lifeline=stdin_lifeline,
+    )
+    try:
+        run(options, loaded)
+    except CannotStart as error:
+        click.echo(f"lorekeeper: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+def _loaded(file: Path | None, flags: tuple[str, ...]) -> Loaded:
+    try:
+        return load(file=file, environment=os.environ, flags=flags)
+    except ConfigError as error:
+        click.echo(f"lorekeeper: {error}", err=True)
+        sys.exit(Exit.USAGE)
+
+
+def _own_file(folder: Path) -> Path | None:
+    file = folder / _CONFIG_FILE
+    return file if file.is_file() else None
+
+
+def _tls(listen: str | None, certificate: Path | None, key: Path | None) -> Tls | None:
+    """Both files with --listen, none without: what leaves this machine is encrypted."""
+    if listen is None and certificate is None and key is None:
+        return None
+    if listen is None or certificate is None or key is None:
+        raise click.UsageError("--listen, --tls-cert and --tls-key are given together or not at all")
+    return Tls(certificate.read_bytes(), key.read_bytes())

@@ -1,0 +1,149 @@
+"""The edge around every method: token, error mapping, counting. Servicers below it are plain ``async`` methods.
+
+A servicer is any object whose methods carry the names of the contract. A method of the contract that no servicer has
+answers UNIMPLEMENTED with a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import grpc
+
+from sidecar.daemon.contract import descriptor
+from sidecar.daemon.mapping import abort, internal, is_cancellation
+from sidecar.daemon.stats import CallStats
+from sidecar.errors import LorekeeperError, NotBuilt, Reason, Unauthenticated
+
+_log = logging.getLogger("lorekeeper")
+# grpc ships no types: a grpc.aio.ServicerContext.
+Context: TypeAlias = Any
+
+
+Open = Callable[[], Sequence[object]]
+
+
+class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """The handler of every method of the contract. A service is opened by its first call, or by :meth:`warm`.
+
+    ``services`` has, for each full name, what makes the objects that answer it; the first that has a method wins.
+    """
+
+    def __init__(self, *, token: str, stats: CallStats, services: Mapping[str, Open]) -> None:
+        self._expected = f"Bearer {token}".encode()
+        self._stats = stats
+        self._closed = dict(services)
+        self._methods: dict[str, grpc.RpcMethodHandler] = {}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        """What gRPC asks for each call."""
+        path: str = handler_call_details.method
+        if path not in self._methods:
+            self._open(path[1:].partition("/")[0])
+        return self._methods.get(path)
+
+    async def warm(self) -> None:
+        """Open what no call has opened yet, one service at a time, between other work."""
+        for name in list(self._closed):
+            await asyncio.sleep(0)
+            self._open(name)
+
+    def _open(self, name: str) -> None:
+        open_service = self._closed.pop(name, None)
+        if open_service is None:
+            return
+        servicers, described = open_service(), descriptor(name)
+        for method in described.methods:
+            self._methods[f"/{name}/{method.name}"] = self._method(f"{described.name}/{method.name}", method, servicers)
+
+    def _method(self, name: str, method: Any, servicers: Sequence[object]) -> grpc.RpcMethodHandler:
+        found = (getattr(servicer, method.name, None) for servicer in servicers)
+        answer = next((one for one in found if callable(one)), None) or _unbuilt(name, streams=method.server_streaming)
+        kinds = [("unary", "stream")[streams] for streams in (method.client_streaming, method.server_streaming)]
+        make = getattr(grpc, f"{kinds[0]}_{kinds[1]}_rpc_method_handler")
+        wrap = self._stream if method.server_streaming else self._unary
+        return make(
+            wrap(name, answer),
+            request_deserializer=method.input_type._concrete_class.FromString,
+            response_serializer=method.output_type._concrete_class.SerializeToString,
+        )
+
+    def _unary(self, name: str, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+        async def call(request: Any, context: Context) -> Any:
+            with self._counted(name):
+                try:
+                    self._check(context)
+                    return await answer(request, context)
+                except Exception as error:
+                    await self._failed(context, error)
+
+        return call
+
+    def _stream(self, name: str, answer: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
+        async def call(request: Any, context: Context) -> AsyncIterator[Any]:
+            with self._counted(name):
+                try:
+                    self._check(context)
+                    async for response in answer(request, context):
+                        yield response
+                except Exception as error:
+                    await self._failed(context, error)
+
+        return call
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        self._stats.running += 1
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            self._stats.running -= 1
+            self._stats.ended(name, time.perf_counter() - began, failed=failed)
+
+    def _check(self, context: Context) -> None:
+        for key, value in context.invocation_metadata() or ():
+            if key == "authorization":
+                given = value.encode() if isinstance(value, str) else bytes(value)
+                if hmac.compare_digest(given, self._expected):
+                    return
+        raise Unauthenticated(
+            "the call carries no valid token; send the metadata 'authorization: Bearer <token>' with the token of the "
+            "handshake line or of daemon.json",
+            reason=Reason.TOKEN_INVALID,
+        )
+
+    async def _failed(self, context: Context, error: Exception) -> None:
+        if is_cancellation(error):
+            raise error
+        if not isinstance(error, LorekeeperError):
+            told, incident = internal(error)
+            _log.error("a call failed", exc_info=error, extra={"code": "internal_failure", "incident": incident})
+            error = told
+        await abort(context, error)
+
+
+def _unbuilt(name: str, *, streams: bool) -> Callable[..., Any]:
+    def refuse() -> None:
+        raise NotBuilt(
+            f"{name} is in the contract, but this version of Lorekeeper does not answer it yet",
+            reason=Reason.NOT_IMPLEMENTED,
+            method=name,
+        )
+
+    async def unary(request: Any, context: Any) -> None:
+        refuse()
+
+    async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
+        refuse()
+        yield
+
+    return stream if streams else unary

@@ -1,0 +1,70 @@
+"""The line by which a client finds the daemon, on standard output and in ``daemon.json``.
+
+{"lorekeeper":1,"address":"127.0.0.1:43211","token":"…","pid":4242,"version":"0.1.0","data_dir":"…"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sidecar.storage.disk import FileDisk
+
+PROTOCOL = 1
+FILE = "daemon.json"
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """What a client needs to reach a daemon and to know that it is the right one."""
+
+    address: str
+    token: str
+    pid: int
+    version: str
+    data_dir: str
+
+    def line(self, *, reused: bool = False) -> str:
+        """One line of JSON, without the line break."""
+        value = {"lorekeeper": PROTOCOL, **asdict(self)} | ({"reused": True} if reused else {})
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def write_file(disk: FileDisk, handshake: Handshake) -> None:
+    """Put the line in ``daemon.json``, readable by the user alone."""
+    disk.replace(disk.root / FILE, handshake.line().encode() + b"\n")
+
+
+def read_file(folder: Path) -> Handshake | None:
+    """The handshake in ``daemon.json``; None where there is none that can be read. It may be stale: ask the daemon."""
+    try:
+        value = json.loads((folder / FILE).read_bytes())
+        if value["lorekeeper"] != PROTOCOL:
+            return None
+        return Handshake(
+            address=str(value["address"]),
+            token=str(value["token"]),
+            pid=int(value["pid"]),
+            version=str(value["version"]),
+            data_dir=str(value["data_dir"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def announce(handshake: Handshake, *, reused: bool = False) -> None:
+    """Write the line to standard output, flushed, and close that for everything else.
+
+    A client that reads lines sees this one and then the end; nothing printed later can disturb it.
+    """
+    try:
+        os.write(1, handshake.line(reused=reused).encode() + b"\n")
+    except OSError:
+        return  # nobody listens; daemon.json has the same line
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+    sys.stdout = sys.stderr

@@ -1,0 +1,75 @@
+"""The actors of a save as a whole: who there is, how much is kept of each, and forgetting one completely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from sidecar.storage.actors import Actors
+from sidecar.storage.disk import Disk
+from sidecar.storage.keys import ActorId
+from sidecar.storage.save_state import SaveStates
+
+# What ListActors tells of an actor; the other counts are told by an erasure.
+_LISTED = ("records", "messages", "archived")
+
+
+class ActorPart(Protocol):
+    """What one room keeps of an actor."""
+
+    def counted(self, who: ActorId) -> Mapping[str, int]:
+        """How many things are kept, by the names of the contract's Erasure (``documents``, ``records``, …)."""
+        ...
+
+    def erased(self, who: ActorId) -> None:
+        """Forget what is cached, and what lies outside of the actor's folder: the folder is gone."""
+        ...
+
+
+class ActorFiles:
+    """Every room that keeps something of an actor is one of ``parts``."""
+
+    def __init__(self, disk: Disk, actors: Actors, saves: SaveStates, parts: Sequence[ActorPart]) -> None:
+        self._disk = disk
+        self._actors = actors
+        self._saves = saves
+        self._parts = parts
+
+    def actors(self, save: str, *, role: str, player: str) -> Iterator[ActorId]:
+        """The actors of a save in a stable order, those of one role or one player where these are not empty."""
+        for who in self._actors.of_save(save):
+            if role in ("", who.role) and player in ("", who.player):
+                yield who
+
+    def key(self, who: ActorId) -> str:
+        """What the order of :meth:`actors` goes by."""
+        return self._actors.folder(who).name
+
+    def counts(self, who: ActorId) -> dict[str, int]:
+        """What ListActors tells of an actor besides its document."""
+        counted = self._counted(who)
+        return {name: counted[name] for name in _LISTED if name in counted} | {"bytes": self._bytes(who)}
+
+    def measure(self, who: ActorId) -> dict[str, int] | None:
+        """What an erasure would remove; None where nothing is kept."""
+        if not self._actors.exists(who):
+            return None
+        return {"actors": 1, "bytes": self._bytes(who)} | self._counted(who)
+
+    def erase(self, who: ActorId) -> dict[str, int] | None:
+        """Forget the actor; what was removed, or None where nothing was kept. A kill in the middle leaves no half."""
+        removed = self.measure(who)
+        if removed is not None:
+            self._saves.changed(who.save)
+        self._actors.erase(who)
+        for part in self._parts:
+            part.erased(who)
+        return removed
+
+    def _counted(self, who: ActorId) -> dict[str, int]:
+        return {name: count for part in self._parts for name, count in part.counted(who).items()}
+
+    def _bytes(self, who: ActorId) -> int:
+        folder: Path = self._actors.folder(who)
+        return sum(self._disk.size(folder / name) for name in self._disk.names(folder))

@@ -1,0 +1,115 @@
+"""Between the contract's common messages and our own types. Every ``service.py`` uses it; nothing else does."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from sidecar.errors import InvalidInput, Reason
+from sidecar.gen.lorekeeper.v1 import common_pb2
+from sidecar.storage.keys import ActorId, actor_id
+from sidecar.storage.save_state import SaveState
+
+T = TypeVar("T")
+
+
+def actor_from(message: common_pb2.Actor) -> ActorId:
+    """A checked address; blank parts take their defaults. Raises InvalidInput."""
+    return actor_id(
+        save=message.save_id,
+        actor=message.actor_id,
+        role=message.role_id,
+        player=message.player_id,
+        topic=message.topic_id,
+        tenant=message.tenant_id,
+    )
+
+
+def actor_to(who: ActorId) -> common_pb2.Actor:
+    """The address with its defaults filled in."""
+    return common_pb2.Actor(
+        save_id=who.save,
+        actor_id=who.actor,
+        role_id=who.role,
+        player_id=who.player,
+        topic_id=who.topic,
+        tenant_id=who.tenant,
+    )
+
+
+def state_to(state: SaveState) -> common_pb2.SaveState:
+    return common_pb2.SaveState(revision=state.revision, epoch=state.epoch)
+
+
+def time_to(seconds: float) -> Timestamp:
+    """Unix seconds as a wall-clock time."""
+    whole = int(seconds // 1)
+    return Timestamp(seconds=whole, nanos=int((seconds - whole) * 1_000_000_000))
+
+
+@dataclass(frozen=True)
+class Paging:
+    """How long a page is when the request does not say, and how long it may be."""
+
+    default: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Items in order; ``next_token`` is empty on the last page."""
+
+    items: list[T]
+    next_token: str
+
+
+def page(
+    items: Iterable[T], *, key: Callable[[T], str], size: int, token: str, paging: Paging, weight: Callable[[T], int]
+) -> Page[T]:
+    """The page after ``token`` of ``items``, which are sorted by ``key``; short of ``size`` where it grows too heavy.
+
+    Raises InvalidInput for a size below 0 or above the limit, and for a token that no page gave.
+    """
+    if not 0 <= size <= paging.most:
+        raise InvalidInput(
+            f"page_size is {size}; it must be from 0 (the default of {paging.default}) to {paging.most}",
+            reason=Reason.FIELD_INVALID,
+            field="page_size",
+            limit="daemon.max_page_size",
+            value=paging.most,
+        )
+    after = _decoded(token) if token else None
+    taken: list[T] = []
+    room = _PAGE_BYTES
+    for item in items:
+        if after is not None and key(item) <= after:
+            continue
+        room -= weight(item)
+        if taken and (len(taken) == (size or paging.default) or room < 0):
+            return Page(taken, _encoded(key(taken[-1])))
+        taken.append(item)
+    return Page(taken, "")
+
+
+# A client's default limit for an answer is 4 MiB; a page stays well under it.
+_PAGE_BYTES = 3_000_000
+
+
+def _encoded(key: str) -> str:
+    return base64.urlsafe_b64encode(key.encode("utf-8")).decode("ascii")
+
+
+def _decoded(token: str) -> str:
+    try:
+        return base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8")
+    except (UnicodeError, binascii.Error) as error:
+        raise InvalidInput(
+            "page_token is not one that an earlier page gave; begin again without it",
+            reason=Reason.PAGE_TOKEN_INVALID,
+            field="page_token",
+        ) from error
