@@ -51,7 +51,7 @@ class Unit(StrEnum):
     TOKENS = "tokens"
     MESSAGES = "messages"
     ROWS = "rows"
-    RECORDS = "records"
+    HITS = "hits"
 
 
 @dataclass(frozen=True)

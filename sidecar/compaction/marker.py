@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from sidecar.compaction.clipping import clip
 from sidecar.compaction.messages import Message
@@ -100,7 +102,7 @@ def fold_start(messages: Sequence[Message], stored: StoredSummary) -> FoldStart:
     """Where folding goes on in ``messages`` (oldest first)."""
     body, hashes = split_marker(stored.text)
     if stored.folded_through and _is_the_folded_one(messages, stored.folded_through, hashes):
-        return FoldStart(sum(1 for message in messages if message.number <= stored.folded_through))
+        return FoldStart(bisect_right(messages, stored.folded_through, key=attrgetter("number")))
     if hashes:
         index = _after_marked(messages, hashes)
         return FoldStart(index, lost=index == 0 and bool(messages))
@@ -109,12 +111,10 @@ def fold_start(messages: Sequence[Message], stored: StoredSummary) -> FoldStart:
 
 def _is_the_folded_one(messages: Sequence[Message], number: int, hashes: tuple[str, ...]) -> bool:
     """Whether ``number`` still means the message that was folded: a history lost in a power cut counts anew."""
-    for message in reversed(messages):
-        if message.number == number:
-            return not hashes or message_hash(message) == hashes[0]
-        if message.number < number:
-            return False
-    return True
+    index = bisect_left(messages, number, key=attrgetter("number"))
+    if index == len(messages) or messages[index].number != number:
+        return index == 0
+    return not hashes or message_hash(messages[index]) == hashes[0]
 
 
 def _after_marked(messages: Sequence[Message], hashes: tuple[str, ...]) -> int:

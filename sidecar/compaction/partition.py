@@ -34,8 +34,14 @@ class Partition:
 
     fold_start: int
     split: int
-    triggered: bool
+    too_many: bool = False
+    too_long: bool = False
     marker_lost: bool = False
+
+    @property
+    def triggered(self) -> bool:
+        """Whether the window was found too full to be sent as it is."""
+        return self.too_many or self.too_long
 
     @property
     def folds(self) -> int:
@@ -49,10 +55,12 @@ def partition(
     """Splits the history (oldest first). The newest message always stays, however long it is."""
     start = fold_start(messages, stored)
     open_messages = messages[start.index :]
-    if _fits_easily(open_messages, limits, counter):
-        return Partition(start.index, start.index, triggered=False)
+    too_many = len(open_messages) > limits.messages
+    too_long = _tokens(open_messages, counter) >= limits.tokens * limits.ratio
+    if not too_many and not too_long:
+        return Partition(start.index, start.index)
     split = start.index + split_index(open_messages, limits, counter)
-    return Partition(start.index, split, triggered=True, marker_lost=start.lost and split > 0)
+    return Partition(start.index, split, too_many, too_long, marker_lost=start.lost and split > 0)
 
 
 def split_index(messages: Sequence[Message], limits: WindowLimits, counter: TokenCounter) -> int:
@@ -67,10 +75,8 @@ def cost(message: Message, counter: TokenCounter) -> int:
     return counter.count(flat_text(message))
 
 
-def _fits_easily(messages: Sequence[Message], limits: WindowLimits, counter: TokenCounter) -> bool:
-    if len(messages) > limits.messages:
-        return False
-    return sum(cost(message, counter) for message in messages) < limits.tokens * limits.ratio
+def _tokens(messages: Sequence[Message], counter: TokenCounter) -> int:
+    return sum(cost(message, counter) for message in messages)
 
 
 def _first_that_fits(messages: Sequence[Message], tokens: int, counter: TokenCounter) -> int:

@@ -47,16 +47,14 @@ class Snapshot:
     """Sent verbatim, pruned."""
     folded: tuple[Message, ...]
     """Folded by this compaction."""
-    split: int
-    """Index of the first message that is verbatim before pruning."""
-    triggered: bool
-    """Whether the window was found too full to be sent as it is."""
+    parts: Partition
+    """Where the history was split, and why."""
     cuts: tuple[Cut, ...] = ()
 
     @property
     def compacted(self) -> bool:
         """Whether the prompt leans on a summary."""
-        return self.triggered and bool(visible_text(self.stored))
+        return self.parts.triggered and bool(visible_text(self.stored))
 
 
 def roll_up(
@@ -116,13 +114,13 @@ def _snapshot(
         *suffix_cut(CutKind.SUMMARY_REQUEST, text, summary, counter),
         *pruned,
     )
-    return Snapshot(folded.summary, summary, recent, to_fold, parts.split, parts.triggered, cuts)
+    return Snapshot(folded.summary, summary, recent, to_fold, parts, cuts)
 
 
 def _without_summary(messages: Sequence[Message], stored: StoredSummary, parts: Partition, policy: Policy) -> Snapshot:
     recent, pruned = _pruned(messages[parts.split :], policy)
     left_out = _window_cut(parts.split, len(messages), "left out: this role keeps no summary")
-    return Snapshot(stored, "", recent, (), parts.split, parts.triggered, (*left_out, *pruned))
+    return Snapshot(stored, "", recent, (), parts, (*left_out, *pruned))
 
 
 def _pruned(messages: Sequence[Message], policy: Policy) -> tuple[tuple[Message, ...], tuple[Cut, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidecar.chat.roles import BUILT_IN_ROLES, Role, ToolResults, for_source, role_policy
+from sidecar.chat.roles import BUILT_IN_ROLES, ToolResults, for_source, role_policy
 
 TABLE = [
     # role, memory tool, history, persist, llm compaction, tool results, roundtrips
@@ -44,11 +44,6 @@ def test_a_role_id_is_trimmed():
 
 def test_an_unknown_role_introduces_itself_by_its_id():
     assert role_policy("Innkeeper").base_prompt() == 'You are agent "Innkeeper".'
-
-
-def test_a_role_of_the_game_wins_over_a_built_in_one():
-    own = Role(role_id="Merchant", prompt="Sell fish.")
-    assert role_policy("Merchant", {"Merchant": own}) is own
 
 
 @pytest.mark.parametrize("source", ["Chat", " chat ", "CHAT"])
