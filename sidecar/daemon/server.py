@@ -27,14 +27,14 @@ from sidecar.daemon.config import Loaded
 from sidecar.daemon.contract import SERVICES
 from sidecar.daemon.diagnostic_hub import DiagnosticHub
 from sidecar.daemon.handshake import FILE, Handshake, announce, write_file
+from sidecar.daemon.health import Health
 from sidecar.daemon.lifeline import parent_ended, watch_standard_input
 from sidecar.daemon.reflection import Reflection
 from sidecar.daemon.rooms import CAPABILITIES, Rooms, open_disk
 from sidecar.daemon.stats import CallStats
 from sidecar.diagnostics import Diagnostic, Severity
-from sidecar.errors import Corrupt, LorekeeperError, Reason
+from sidecar.errors import LorekeeperError, NotReady, Reason
 from sidecar.storage.disk import FileDisk
-from sidecar.storage.folder_lock import FolderLock
 from sidecar.storage.format import open_format
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def serve(options: ServeOptions, loaded: Loaded) -> None:
         announce(owned, reused=True)
         return
     try:
-        asyncio.run(Daemon(options, loaded, folder, owned).run())
+        asyncio.run(Daemon(options, loaded, folder).run())
+    except LorekeeperError as error:
+        raise CannotStart(Exit.FOLDER, error.message) from error
     finally:
         owned.release()
 
@@ -120,24 +122,25 @@ def _prepared(folder: Path) -> Path:
 class Daemon:
     """One daemon on a folder that this process owns."""
 
-    def __init__(self, options: ServeOptions, loaded: Loaded, folder: Path, lock: FolderLock) -> None:
+    def __init__(self, options: ServeOptions, loaded: Loaded, folder: Path) -> None:
         self._options = options
         self._loaded = loaded
         self._settings = loaded.config.daemon
-        self._lock = lock
         self._own_disk = FileDisk(folder)
         self._hub = DiagnosticHub(kept=self._settings.kept_diagnostics, max_watchers=self._settings.max_watchers)
         self._stats = CallStats()
+        self._health = Health(("", *SERVICES))
         self._stopping = asyncio.Event()
         self._why = ""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Serve until told to stop. Raises CannotStart."""
+        """Serve until told to stop. Raises CannotStart, or LorekeeperError where the folder cannot be used."""
         self._loop = asyncio.get_running_loop()
         self._hub.attach(self._loop)
         rooms = self._open_rooms()
         server, handshake = await self._start(rooms)
+        self._heed_signals()
         write_file(self._own_disk, handshake)
         announce(handshake)
         log = self._begin_log()
@@ -151,16 +154,13 @@ class Daemon:
         disk = open_disk(self._own_disk.root, self._loaded.config, self._writable)
         try:
             open_format(disk)
-        except Corrupt as error:
-            raise CannotStart(Exit.FOLDER, error.message) from error
-        except LorekeeperError as error:
-            too_new = error.reason == Reason.FORMAT_TOO_NEW
-            raise CannotStart(Exit.FORMAT if too_new else Exit.FOLDER, error.message) from error
+        except NotReady as error:
+            if error.reason == Reason.FORMAT_TOO_NEW:
+                raise CannotStart(Exit.FORMAT, error.message) from error
+            raise
         return Rooms(disk, self._loaded.config)
 
     async def _start(self, rooms: Rooms) -> tuple[grpc.aio.Server, Handshake]:
-        from grpc_health.v1 import health, health_pb2_grpc
-
         server = grpc.aio.server(
             maximum_concurrent_rpcs=self._settings.max_concurrent_calls, options=self._server_options()
         )
@@ -172,11 +172,7 @@ class Daemon:
             data_dir=str(self._own_disk.root),
         )
         self._edge = Edge(token=handshake.token, stats=self._stats, services=self._services(rooms, handshake))
-        self._health = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        server.add_generic_rpc_handlers((self._edge, Reflection()))
-        for name in ("", *SERVICES):
-            await self._tell_health(name, True)
+        server.add_generic_rpc_handlers((self._edge, self._health, Reflection()))
         await server.start()
         return server, handshake
 
@@ -204,11 +200,13 @@ class Daemon:
             ("grpc.http2.max_ping_strikes", 0),
         ]
 
-    async def _until_told(self) -> None:
-        """Everything that can end the daemon, until one of it does."""
+    def _heed_signals(self) -> None:
         for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
             if hasattr(signal, name):
                 _on_signal(self._loop, getattr(signal, name), partial(self.stop, name.lower()))
+
+    async def _until_told(self) -> None:
+        """Serve until a signal, a call, the end of standard input or of the parent ends the daemon."""
         if self._options.stdin_lifeline:
             watch_standard_input(partial(self._loop.call_soon_threadsafe, self.stop, "lifeline"))
         if self._options.parent_pid is not None:
@@ -245,7 +243,7 @@ class Daemon:
 
     async def _stop(self, server: grpc.aio.Server, rooms: Rooms) -> None:
         # 1. Tell health, so that nobody new attaches.
-        await self._health.enter_graceful_shutdown()
+        await self._health.end()
         # 2. End the streams that would never end by themselves.
         self._hub.close()
         # 3. Refuse new calls, and give those that run a moment.
@@ -263,13 +261,7 @@ class Daemon:
         code, severity = ("storage_writable", Severity.INFORMATION) if writable else ("storage_refuses", Severity.ERROR)
         words = "takes writes again" if writable else "refuses writes: it is full or read-only"
         self._hub.report(Diagnostic(code, f"the data folder {words}", severity))
-        self._loop.call_soon_threadsafe(self._begin, self._tell_health(_STORING, writable))
-
-    async def _tell_health(self, service: str, serving: bool) -> None:
-        from grpc_health.v1 import health_pb2
-
-        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        await self._health.set(service, status)
+        self._loop.call_soon_threadsafe(self._begin, self._health.tell(_STORING, writable))
 
     def _begin(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

@@ -147,14 +147,14 @@ class DocumentStore:
         self._saves.ensure(who.save)
         folder = self._actors.ensure(who)
         self._saves.changed(who.save)
-        write_json(self._disk, folder / _FILE, _to_json(document))
+        write_json(self._disk, folder / _FILE, document_to_json(document))
         self._kept(who, document)
 
     def _load(self, who: ActorId) -> Document:
         path = self._actors.folder(who) / _FILE
         try:
             stored = read_json(self._disk, path)
-            return Document() if stored is None else _from_json(stored)
+            return Document() if stored is None else document_from_json(stored)
         except (Corrupt, KeyError, TypeError, ValueError) as error:
             raise _unreadable(self._disk, path) from error
 
@@ -200,7 +200,8 @@ def _with_answer(
     return (*answers, Answer(_hash(key), _hash(request), outcome))[-most:]
 
 
-def _to_json(document: Document) -> dict[str, Any]:
+def document_to_json(document: Document) -> dict[str, Any]:
+    """The object that ``document.json`` holds."""
     return {
         "format": _FORMAT,
         "exists": document.exists,
@@ -230,7 +231,8 @@ def version_from_json(stored: dict[str, Any]) -> Version:
     )
 
 
-def _from_json(stored: dict[str, Any]) -> Document:
+def document_from_json(stored: dict[str, Any]) -> Document:
+    """The document in such an object. Raises KeyError, TypeError or ValueError for anything else."""
     return Document(
         text=_text(stored["text"]),
         versions=tuple(version_from_json(version) for version in stored["versions"]),

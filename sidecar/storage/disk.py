@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -205,6 +204,8 @@ class FileDisk:
                 return []
 
     def remove(self, path: Path) -> None:
+        import shutil
+
         self._refuse_links(path.parent)
         with self._told(path):
             try:

@@ -980,7 +980,7 @@ class ListRolesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Roles a page; default 50, at most 1,000."""
+    """Roles a page; default 100, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     def __init__(
@@ -2521,7 +2521,7 @@ class ListBackendsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Backends a page; default 50, at most 1,000."""
+    """Backends a page; default 100, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     def __init__(

@@ -10,10 +10,13 @@ Rules that hold for every call:
   * A mutating call may carry an idempotency_key (at most 512 code points). A repeat with the same key and the same
     content returns the first answer; the same key with other content is ALREADY_EXISTS. Streams have none: the
     input_id of a turn does this work there.
+  * A call's deadline is kept: past it the call ends with DEADLINE_EXCEEDED. A change may have been made all the same, so
+    it is repeated with the same idempotency_key.
   * Where a pattern of Actor is asked for, its empty parts match any value.
-  * A page_size of 0 means the default of the call; a larger one than the maximum is lowered to it. An empty
-    next_page_token means that there is no further page.
-  * Errors carry google.rpc.ErrorInfo (domain "lorekeeper") and, for bad input, google.rpc.BadRequest.
+  * A page_size of 0 means the default of the call; one below 0 or above the maximum is INVALID_ARGUMENT. A page may be
+    shorter than asked, so that the answer stays small; only an empty next_page_token means that there is no further page.
+  * Errors carry google.rpc.ErrorInfo (domain "lorekeeper") and, for bad input, google.rpc.BadRequest with the field's
+    path. Where waiting helps and it is known how long, they carry google.rpc.RetryInfo.
 """
 
 from google.protobuf import descriptor as _descriptor

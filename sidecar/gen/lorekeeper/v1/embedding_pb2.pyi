@@ -371,7 +371,7 @@ class ListModelsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Models a page; default 50, at most 1,000."""
+    """Models a page; default 100, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     def __init__(

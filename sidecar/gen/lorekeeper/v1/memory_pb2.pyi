@@ -668,8 +668,8 @@ Global___EditOutcome: _TypeAlias = EditOutcome  # noqa: Y015
 
 @_typing.final
 class EditFailure(_message.Message):
-    """Travels in the status details of a failed EditDocument (INVALID_ARGUMENT): which edit failed and what stands near.
-    Nothing was changed.
+    """Travels in the status details of an EditDocument that failed because of an edit: which one, and what stands near. Nothing
+    was changed.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -725,7 +725,7 @@ class ListDocumentVersionsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     INCLUDE_CONTENT_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Versions a page; default 50, at most 1,000."""
+    """Versions a page; default 100, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     include_content: _builtins.bool
@@ -1081,7 +1081,7 @@ class CallToolRequest(_message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The tool; one that the role does not offer is INVALID_ARGUMENT."""
+    """The tool; one that the role does not offer is answered with succeeded = false, for the model to read."""
     arguments_json: _builtins.str
     """The arguments as the model gave them, as JSON text; at most 1,000,000 code points."""
     turn: _builtins.int

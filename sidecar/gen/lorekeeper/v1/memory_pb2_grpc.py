@@ -144,8 +144,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EditDocument(self, request, context):
-        """Applies a list of edits, all or none, as one version. A text that does not match fails the call with INVALID_ARGUMENT
-        and an EditFailure in the status details.
+        """Applies a list of edits, all or none, as one version. A text that is not in the document fails the call with NOT_FOUND,
+        any other bad edit with INVALID_ARGUMENT; the status details tell which in an EditFailure.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -143,7 +143,7 @@ class ListSavesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Saves a page; default 50, at most 1,000."""
+    """Saves a page; default 100, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     def __init__(
@@ -688,7 +688,7 @@ class ListCheckpointsRequest(_message.Message):
     save_id: _builtins.str
     """The save; empty means "default"."""
     page_size: _builtins.int
-    """Checkpoints a page; default 50, at most 1,000."""
+    """Checkpoints a page; default 100, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     kind: Global___CheckpointKind.ValueType
@@ -907,8 +907,8 @@ class ForkSaveRequest(_message.Message):
     new_name: _builtins.str
     """The name of the new save; empty means that of the old one."""
     new_timeline_id: _builtins.str
-    """The timeline on which the new save goes on; empty means the same. All its records, moments and messages of the old
-    timeline move to it.
+    """The timeline on which the new save goes on; empty means the same. Its moments of the old timeline are read as moments
+    of this one.
     """
     old_timeline_id: _builtins.str
     """The timeline that new_timeline_id replaces; empty means every one."""

@@ -1,0 +1,89 @@
+"""``doctor`` and ``repair``: what is wrong with a data folder, and mending it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from sidecar.cli.options import as_json, data_dir
+from sidecar.errors import LorekeeperError
+from sidecar.memory.salvage import check_document
+from sidecar.storage.check import Finding, findings
+from sidecar.storage.disk import FileDisk
+from sidecar.storage.folder_lock import FolderLock
+from sidecar.storage.format import FORMAT
+from sidecar.storage.json_file import read_json
+
+CHECKS = {"document.json": check_document}
+
+
+@click.command()
+@data_dir
+@as_json
+def doctor(data_dir: Path, as_json: bool) -> None:
+    """Tell what is wrong with a data folder; changes nothing. Ends with 1 where something is."""
+    found = _found(data_dir)
+    if as_json:
+        click.echo(json.dumps([_row(finding) for finding in found]))
+    elif not found:
+        click.secho("Nothing is wrong.", fg="green")
+    else:
+        for finding in found:
+            _show(finding)
+        click.echo("\n'lorekeeper repair' mends what it can; it asks first.")
+    sys.exit(1 if found else 0)
+
+
+@click.command()
+@data_dir
+@as_json
+@click.option("--yes", is_flag=True, help="Mend everything that can be mended, without asking.")
+def repair(data_dir: Path, as_json: bool, yes: bool) -> None:
+    """Mend what doctor found; asks first, keeps what it cuts in repaired/. The daemon must not run."""
+    lock = FolderLock(data_dir)
+    if data_dir.is_dir() and not lock.acquire():
+        raise click.ClickException("a daemon runs on this folder; end it first with: lorekeeper stop")
+    try:
+        rows = [_row(finding) | {"mended": _mended(finding, yes=yes, quiet=as_json)} for finding in _found(data_dir)]
+    finally:
+        lock.release()
+    if as_json:
+        click.echo(json.dumps(rows))
+    elif not rows:
+        click.secho("Nothing is wrong.", fg="green")
+    sys.exit(0 if all(row["mended"] for row in rows) else 1)
+
+
+def _found(folder: Path) -> list[Finding]:
+    if not folder.is_dir():
+        raise click.ClickException(f"there is no data folder at {folder}")
+    disk = FileDisk(folder)
+    try:
+        stored = read_json(disk, disk.root / "format.json")
+        if stored and int(stored["format"]) > FORMAT:
+            raise click.ClickException(f"format {stored['format']} was written by a newer Lorekeeper; use that one")
+        return list(findings(disk, CHECKS))
+    except LorekeeperError as error:
+        raise click.ClickException(error.message) from error
+
+
+def _mended(finding: Finding, *, yes: bool, quiet: bool) -> bool:
+    if not quiet:
+        _show(finding)
+    if finding.mend is None or not (yes or (not quiet and click.confirm("  Do that?"))):
+        return False
+    finding.mend()
+    return True
+
+
+def _row(finding: Finding) -> dict[str, str]:
+    return {"file": finding.file, "problem": finding.problem, "remedy": finding.remedy}
+
+
+def _show(finding: Finding) -> None:
+    click.secho(finding.file, bold=True)
+    click.echo(f"  {finding.problem}")
+    click.secho(f"  remedy: {finding.remedy}", fg="yellow")

@@ -1,0 +1,166 @@
+"""``inspect``: what a data folder holds, for people. Reads the files themselves, so that no daemon need run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sidecar.cli.options import as_json, data_dir
+from sidecar.errors import LorekeeperError
+from sidecar.memory.document import Document, Version
+from sidecar.memory.document_store import DocumentStore
+from sidecar.settings import MemorySettings
+from sidecar.storage.actors import Actors
+from sidecar.storage.disk import FileDisk
+from sidecar.storage.keys import DEFAULT_SAVE, ActorId, actor_id
+from sidecar.storage.save_state import SaveStates
+
+
+class Folder:
+    """The stores over a data folder, for reading."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise click.ClickException(f"there is no data folder at {root}")
+        disk = FileDisk(root)
+        self.actors = Actors(disk)
+        self.saves = SaveStates(disk)
+        self.documents = DocumentStore(disk, self.actors, self.saves, MemorySettings())
+
+
+def actor_options(command: Any) -> Any:
+    """The parts of an actor's address, as options."""
+    for name, words in (
+        ("tenant", "Its tenant."),
+        ("topic", "Its topic."),
+        ("player", "Its player."),
+        ("role", "Its role."),
+        ("actor", "The actor's id; empty: the role itself."),
+    ):
+        command = click.option(f"--{name}", default="", help=words)(command)
+    return click.option("--save", default=DEFAULT_SAVE, show_default=True, help="The save.")(command)
+
+
+@click.group()
+def inspect() -> None:
+    """Read saves, actors, documents and versions."""
+
+
+@inspect.command()
+@data_dir
+@as_json
+def saves(data_dir: Path, as_json: bool) -> None:
+    """List the saves."""
+    folder = Folder(data_dir)
+    rows = [
+        {"save": save, "revision": state.revision, "epoch": state.epoch, "actors": _count(folder.actors.of_save(save))}
+        for save in told(folder.actors.saves)
+        for state in [folder.saves.state(save)]
+    ]
+    show(rows, as_json, "No save holds anything yet.")
+
+
+@inspect.command()
+@data_dir
+@as_json
+@click.option("--save", default=DEFAULT_SAVE, show_default=True, help="The save.")
+def actors(data_dir: Path, as_json: bool, save: str) -> None:
+    """List the actors of a save."""
+    folder = Folder(data_dir)
+    rows = [_actor_row(folder, who) for who in told(lambda: list(folder.actors.of_save(save)))]
+    show(rows, as_json, f"No actor of save '{save}' has anything yet.")
+
+
+@inspect.command()
+@data_dir
+@as_json
+@actor_options
+def document(data_dir: Path, as_json: bool, **parts: str) -> None:
+    """Print an actor's document."""
+    found = _document(data_dir, parts)
+    if as_json:
+        click.echo(json.dumps({"version": found.version, "length": len(found.text), "text": found.text}))
+    elif not found.exists:
+        click.echo("This actor has no document.", err=True)
+    else:
+        click.echo(found.text)
+
+
+@inspect.command()
+@data_dir
+@as_json
+@actor_options
+@click.option("--diff/--no-diff", default=True, help="Show what each version changed.")
+def versions(data_dir: Path, as_json: bool, diff: bool, **parts: str) -> None:
+    """List the versions of an actor's document, each with what it changed."""
+    found = _document(data_dir, parts)
+    if as_json:
+        rows = [
+            {"version": v.number, "saved_at": v.saved_at, "action": v.action, "note": v.note, "content": v.content}
+            for v in found.versions
+        ]
+        click.echo(json.dumps(rows))
+        return
+    before = ""
+    for version in found.versions:
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(version.saved_at))
+        click.secho(f"version {version.number}  {moment}  {version.action}  {version.note}", bold=True)
+        if diff:
+            for line in _difference(before, version):
+                click.echo(line)
+        before = version.content
+
+
+def told(read: Any) -> Any:
+    """What ``read`` returns; our own errors end the command with their words."""
+    try:
+        return read()
+    except LorekeeperError as error:
+        raise click.ClickException(error.message) from error
+
+
+def show(rows: list[dict[str, Any]], as_json: bool, empty: str) -> None:
+    """Rows as JSON, or as a table with a column for each name."""
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    if not rows:
+        click.echo(empty, err=True)
+        return
+    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}
+    click.secho("  ".join(f"{name:<{width}}" for name, width in widths.items()), bold=True)
+    for row in rows:
+        click.echo("  ".join(f"{row[name]!s:<{width}}" for name, width in widths.items()))
+
+
+def _actor_row(folder: Folder, who: ActorId) -> dict[str, Any]:
+    try:
+        found = folder.documents.look(who)
+        state: dict[str, Any] = {"version": found.version, "length": len(found.text)}
+    except LorekeeperError:
+        state = {"version": "unreadable", "length": "unreadable"}
+    address = {"actor": who.actor, "role": who.role, "player": who.player, "topic": who.topic, "tenant": who.tenant}
+    return address | state
+
+
+def _document(data_dir: Path, parts: dict[str, str]) -> Document:
+    document: Document = told(lambda: Folder(data_dir).documents.read(actor_id(**parts)))
+    return document
+
+
+def _difference(before: str, version: Version) -> Iterator[str]:
+    from difflib import unified_diff
+
+    lines = unified_diff(before.split("\n"), version.content.split("\n"), lineterm="", n=1)
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in list(lines)[2:]:
+        yield click.style(f"  {line}", fg=colours.get(line[:1]))
+
+
+def _count(items: Iterator[Any]) -> int:
+    return sum(1 for _ in items)

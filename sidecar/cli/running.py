@@ -1,0 +1,88 @@
+"""``status``, ``stop`` and ``token``: about the daemon that runs on a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from sidecar.cli.client import connected
+from sidecar.cli.options import as_json, data_dir
+
+
+@click.command()
+@data_dir
+@as_json
+def status(data_dir: Path, as_json: bool) -> None:
+    """Tell what the daemon on a data folder is doing. Ends with 1 where none runs."""
+    from sidecar.gen.lorekeeper.v1 import system_pb2, system_pb2_grpc
+
+    with connected(data_dir) as client:
+        system = system_pb2_grpc.SystemServiceStub(client.channel)
+        info = client.call(system.GetInfo, system_pb2.GetInfoRequest())
+        stats = client.call(system.GetStats, system_pb2.GetStatsRequest())
+    value = {
+        "address": client.handshake.address,
+        "pid": info.pid,
+        "version": info.version,
+        "contract": info.contract_version,
+        "data_dir": info.data_dir,
+        "persistent": info.persistent,
+        "uptime_seconds": round(stats.uptime_seconds, 1),
+        "resident_mb": round(stats.resident_bytes / 1_000_000, 1),
+        "cpu_seconds": round(stats.cpu_seconds, 2),
+        "running_calls": stats.running_calls,
+        "counts": dict(stats.counts),
+    }
+    methods = [
+        {"method": m.method, "count": m.count, "errors": m.errors, "p50_ms": m.p50_ms, "p99_ms": m.p99_ms}
+        for m in stats.methods
+    ]
+    if as_json:
+        click.echo(json.dumps(value | {"methods": methods}))
+        return
+    for name, shown in value.items():
+        if name != "counts":
+            click.echo(f"{name.replace('_', ' '):<16}{shown}")
+    for name, count in dict(stats.counts).items():
+        click.echo(f"{name.replace('_', ' '):<16}{count}")
+    for m in methods:
+        click.echo(
+            f"  {m['method']:<40}{m['count']:>8} calls{m['errors']:>6} failed"
+            f"{m['p50_ms']:>9.2f} ms p50{m['p99_ms']:>9.2f} ms p99"
+        )
+
+
+@click.command()
+@data_dir
+@as_json
+def stop(data_dir: Path, as_json: bool) -> None:
+    """Ask the daemon on a data folder to end, and wait until it has."""
+    import psutil
+
+    from sidecar.gen.lorekeeper.v1 import system_pb2, system_pb2_grpc
+
+    with connected(data_dir) as client:
+        try:
+            process = psutil.Process(client.handshake.pid)
+        except psutil.Error:
+            process = None
+        system = system_pb2_grpc.SystemServiceStub(client.channel)
+        answer = client.call(system.Shutdown, system_pb2.ShutdownRequest(reason="lorekeeper stop"))
+    if process is not None:
+        process.wait()
+    if as_json:
+        click.echo(json.dumps({"stopped": client.handshake.pid, "running_calls": answer.running_calls}))
+    else:
+        click.echo(f"The daemon (process {client.handshake.pid}) has ended.")
+
+
+@click.command()
+@data_dir
+@as_json
+def token(data_dir: Path, as_json: bool) -> None:
+    """Print the token of the running daemon, for 'grpcurl -H "authorization: Bearer $(lorekeeper token)"'."""
+    with connected(data_dir) as client:
+        handshake = client.handshake
+    click.echo(handshake.line() if as_json else handshake.token)

@@ -1,0 +1,92 @@
+"""What is wrong with a data folder, and how it can be mended. Looking changes nothing.
+
+A damaged authoritative file is never written over: mending moves it to ``repaired/`` first and puts what could be
+read in its place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sidecar.errors import LorekeeperError
+from sidecar.storage.disk import Disk
+from sidecar.storage.json_file import read_json
+
+_LEFT_OVER = (".tmp", ".partial", ".erased")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong. ``mend`` puts it right and is None where only a person can."""
+
+    file: str
+    problem: str
+    remedy: str
+    mend: Callable[[], None] | None = None
+
+
+Check = Callable[[Disk, Path], Iterator[Finding]]
+
+
+def findings(disk: Disk, checks: Mapping[str, Check]) -> Iterator[Finding]:
+    """Everything that is wrong below the folder. ``checks`` has, for a file's name, what looks into such a file."""
+    yield from _open_to_others(disk)
+    for path in _files(disk, disk.root):
+        if path.is_symlink():
+            yield _link(disk, path)
+        elif path.name.endswith(_LEFT_OVER):
+            yield _left_over(disk, path)
+        elif path.name in checks:
+            yield from checks[path.name](disk, path)
+        elif path.suffix == ".json":
+            yield from _unreadable(disk, path)
+
+
+def keep_and_replace(disk: Disk, path: Path, data: bytes | None) -> Path:
+    """Move a damaged file to ``repaired/``, put ``data`` in its place, and say where the old one is."""
+    kept = disk.root / "repaired" / path.relative_to(disk.root)
+    disk.make_folder(kept.parent)
+    free = next(name for n in range(10_000) if not disk.exists(name := kept.with_name(f"{kept.name}.{n}")))
+    disk.rename(path, free)
+    if data is not None:
+        disk.replace(path, data)
+    return free
+
+
+def _files(disk: Disk, folder: Path) -> Iterator[Path]:
+    for name in disk.names(folder):
+        path = folder / name
+        if name in ("repaired", "backups", "logs") and folder == disk.root:
+            continue
+        if disk.is_folder(path) and not name.endswith(_LEFT_OVER):
+            yield from _files(disk, path)
+        else:
+            yield path
+
+
+def _open_to_others(disk: Disk) -> Iterator[Finding]:
+    mode = disk.root.stat().st_mode
+    if os.name == "posix" and mode & 0o077:
+        yield Finding(
+            ".", "other users may look into the data folder", "make it private", lambda: disk.root.chmod(0o700)
+        )
+
+
+def _link(disk: Disk, path: Path) -> Finding:
+    shown = path.relative_to(disk.root).as_posix()
+    return Finding(shown, "is a link, which is never followed", "put the real file or folder in its place")
+
+
+def _left_over(disk: Disk, path: Path) -> Finding:
+    shown = path.relative_to(disk.root).as_posix()
+    return Finding(shown, "was left by a write that did not end", "remove it", lambda: disk.remove(path))
+
+
+def _unreadable(disk: Disk, path: Path) -> Iterator[Finding]:
+    try:
+        read_json(disk, path)
+    except LorekeeperError as error:
+        yield Finding(path.relative_to(disk.root).as_posix(), error.message, "restore it from a checkpoint or a backup")
