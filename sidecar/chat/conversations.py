@@ -23,7 +23,8 @@ from sidecar.chat.rows import Row, message_of
 from sidecar.compaction.folding import fold_as_bullets
 from sidecar.compaction.marker import StoredSummary, fold_start
 from sidecar.compaction.messages import Message
-from sidecar.compaction.rollup import Policy, Snapshot, roll_up
+from sidecar.compaction.pending import Pending
+from sidecar.compaction.rollup import Policy, Snapshot
 from sidecar.compaction.summaries import Summary, SummaryStore
 from sidecar.compaction.summariser import Summariser
 from sidecar.compaction.tokens import TokenCounter
@@ -38,31 +39,6 @@ class Wiped:
     rows: int = 0
     summary: bool = False
     archived: int = 0
-
-
-@dataclass(frozen=True)
-class Pending:
-    """A compaction that was begun: all that it needs, so that it can run while the actor goes on talking."""
-
-    who: ActorId
-    messages: tuple[Message, ...]
-    base: Summary
-    policy: Policy
-    counter: TokenCounter
-    epoch: int
-    summariser: Summariser | None = None
-    trace_id: str = ""
-
-    def run(self) -> Snapshot:
-        """Folds what no longer fits. May take as long as a model takes; touches nothing that is stored."""
-        return roll_up(
-            self.messages,
-            self.base.stored,
-            self.policy,
-            self.counter,
-            summariser=self.summariser,
-            trace_id=self.trace_id,
-        )
 
 
 class Conversations:
@@ -101,6 +77,15 @@ class Conversations:
             self._let_go(who, leaving, role, counter)
         return self._histories.append(who, drafts, messages=True, request=request, key=key)
 
+    def append_transcript(
+        self, who: ActorId, drafts: Sequence[Row], *, request: Sequence[Any] = (), key: str = ""
+    ) -> Added:
+        """Adds rows that are no messages. Raises as :meth:`append` does."""
+        known = self._histories.known_answer(who, request, key)
+        if known is not None:
+            return known
+        return self._histories.append(who, drafts, messages=False, request=request, key=key)
+
     def clear(self, who: ActorId, *, archive: bool, key: str = "") -> Wiped:
         """Removes history, transcript and summary, with ``archive`` the archived messages too.
 
@@ -117,6 +102,10 @@ class Conversations:
         )
         self._histories.clear(who, request=request, key=key, told=asdict(wiped))
         return wiped
+
+    def rows(self, who: ActorId) -> Sequence[Row]:
+        """The messages of the history, oldest first. Raises Corrupt."""
+        return self._histories.read(who).chat
 
     def begin(
         self,

@@ -17,10 +17,12 @@ unless the backend's profile asks for it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from sidecar.chat.memory_view import MemoryView
 from sidecar.chat.role_prompts import UNIVERSAL_PROMPT
@@ -71,6 +73,7 @@ class PromptMessage:
     role: str
     content: str
     section: Section
+    tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,11 @@ class Declaration:
     name: str
     description: str
     parameters: str
+
+    def function(self) -> dict[str, Any]:
+        """The form that the chat-completions wire takes."""
+        described = {"name": self.name, "description": self.description, "parameters": json.loads(self.parameters)}
+        return {"type": "function", "function": described}
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.compaction.messages import USER, Message
 from sidecar.compaction.rollup import Policy, Snapshot, roll_up
 from sidecar.compaction.summaries import SummaryStore
-from sidecar.compaction.tokens import CounterKind, TokenCounter
+from sidecar.compaction.tokens import TokenCounter
 from sidecar.compaction.windows import Asked, CompactionRules, policy_for
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.toolbox import Toolbox
@@ -82,7 +82,7 @@ class Prompt:
     resend: bool
     """Whether the line repeats the last stored one, whose copy was left out."""
     recalled: int
-    counter: CounterKind
+    counter: TokenCounter
     cuts: tuple[Cut, ...]
 
     @property
@@ -132,7 +132,8 @@ class Prompts:
         conversation = conversation_messages(
             snapshot.summary if role.history else "", snapshot.recent, as_system=request.tail_as_system
         )
-        sent = assemble(window.frame, conversation)
+        assembled = assemble(window.frame, conversation)
+        sent = tuple(replace(message, tokens=counter.count(message.content)) for message in assembled)
         return Prompt(
             messages=sent,
             tools=window.frame.tools,
@@ -142,7 +143,7 @@ class Prompts:
             stored=len(messages),
             resend=resend,
             recalled=window.recalled,
-            counter=counter.kind,
+            counter=counter,
             cuts=(*window.cuts, *snapshot.cuts),
         )
 
@@ -240,7 +241,7 @@ def _sizes(
         known = sizes.get(message.section, SectionSize(message.section, 0, 0, 0))
         sizes[message.section] = replace(
             known,
-            tokens=known.tokens + counter.count(message.content),
+            tokens=known.tokens + message.tokens,
             code_points=known.code_points + len(message.content),
             messages=known.messages + 1,
         )

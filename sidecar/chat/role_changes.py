@@ -47,6 +47,11 @@ def changed_role(changes: Changes) -> Role:
     return _changed(role_policy(wanted), {**changes, "role_id": wanted}, "role")
 
 
+def changed_recall(changes: Changes, path: str) -> RecallOptions:
+    """The recall options of one turn. Raises ``InvalidInput`` with the path of the field at fault."""
+    return _changed(RecallOptions(), changes, path)
+
+
 def changes_of(role: Role) -> dict[str, Any]:
     """The role as changes that name every value; what is not set stays out."""
     return _as_changes(role)

@@ -6,7 +6,8 @@ The lines that are cut off are not lost: every folded message goes whole into th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 from sidecar.compaction.clipping import newest_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
@@ -25,12 +26,31 @@ from sidecar.compaction.tool_blocks import flat_text
 TITLE = "Previous conversation summary:"
 
 
+class Failure(StrEnum):
+    """Why a model did not write a summary."""
+
+    FAILED = "failed"
+    BLANK = "blank"
+    TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """How often a model was asked, what that used, and why it was given up; 0 calls: none was asked."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    failure: Failure | None = None
+
+
 @dataclass(frozen=True)
 class Folded:
-    """A summary after a fold, and what the fold cut."""
+    """A summary after a fold, what the fold cut, and what it asked of a model."""
 
     summary: StoredSummary
     cuts: tuple[Cut, ...] = ()
+    use: ModelUse = field(default_factory=ModelUse)
 
 
 def fold_as_bullets(stored: StoredSummary, messages: Sequence[Message], *, cap: int, counter: TokenCounter) -> Folded:
@@ -54,6 +74,23 @@ def seal(
     numbers = [stored.folded_through, *(message.number for message in folded)]
     summary = StoredSummary(stamp(capped, marker_for(folded, earlier)), max(numbers))
     return summary, suffix_cut(CutKind.SUMMARY, text, capped, counter)
+
+
+def rewritten(
+    present: StoredSummary, text: str, *, cap: int, counter: TokenCounter, drop_marker: bool = False
+) -> Folded:
+    """The summary with its words replaced by a game. What was folded stays folded, unless the marker is to go.
+
+    A text that brings its own marker, as one from elsewhere may, is taken with it.
+    """
+    body, own = split_marker(text)
+    capped = newest_suffix(body, cap, counter)
+    cuts = suffix_cut(CutKind.SUMMARY, body, capped, counter)
+    if drop_marker or not capped:
+        return Folded(StoredSummary(capped), cuts)
+    hashes = own or split_marker(present.text)[1]
+    stamped = stamp(capped, f"[fold:v1:{','.join(hashes)}]") if hashes else capped
+    return Folded(StoredSummary(stamped, 0 if own else present.folded_through), cuts)
 
 
 def visible_text(stored: StoredSummary) -> str:

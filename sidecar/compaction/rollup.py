@@ -6,11 +6,11 @@ It reads and writes nothing; who calls it decides whether the new summary is sto
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sidecar.compaction.clipping import newest_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
-from sidecar.compaction.folding import Folded, fold_as_bullets, suffix_cut, visible_text
+from sidecar.compaction.folding import Folded, ModelUse, fold_as_bullets, suffix_cut, visible_text
 from sidecar.compaction.marker import StoredSummary
 from sidecar.compaction.messages import Message
 from sidecar.compaction.partition import Partition, WindowLimits, partition
@@ -49,7 +49,12 @@ class Snapshot:
     """Folded by this compaction."""
     parts: Partition
     """Where the history was split, and why."""
+    pruned: int
+    """Messages that the prompt's copy does without."""
+    summarized: bool
+    """Whether what is not sent verbatim is in the summary."""
     cuts: tuple[Cut, ...] = ()
+    use: ModelUse = field(default_factory=ModelUse)
 
     @property
     def compacted(self) -> bool:
@@ -114,13 +119,17 @@ def _snapshot(
         *suffix_cut(CutKind.SUMMARY_REQUEST, text, summary, counter),
         *pruned,
     )
-    return Snapshot(folded.summary, summary, recent, to_fold, parts, cuts)
+    left_out = len(messages) - parts.split - len(recent)
+    return Snapshot(
+        folded.summary, summary, recent, to_fold, parts, left_out, summarized=True, cuts=cuts, use=folded.use
+    )
 
 
 def _without_summary(messages: Sequence[Message], stored: StoredSummary, parts: Partition, policy: Policy) -> Snapshot:
     recent, pruned = _pruned(messages[parts.split :], policy)
-    left_out = _window_cut(parts.split, len(messages), "left out: this role keeps no summary")
-    return Snapshot(stored, "", recent, (), parts, (*left_out, *pruned))
+    left_out = len(messages) - parts.split - len(recent)
+    cuts = (*_window_cut(parts.split, len(messages), "left out: this role keeps no summary"), *pruned)
+    return Snapshot(stored, "", recent, (), parts, left_out, summarized=False, cuts=cuts)
 
 
 def _pruned(messages: Sequence[Message], policy: Policy) -> tuple[tuple[Message, ...], tuple[Cut, ...]]:

@@ -7,19 +7,19 @@ No message ends in neither the prompt nor the summary.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sidecar.compaction.clipping import clip, clip_within, newest_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
-from sidecar.compaction.folding import Folded, fold_as_bullets, seal
+from sidecar.compaction.folding import Failure, Folded, ModelUse, fold_as_bullets, seal
 from sidecar.compaction.marker import MARKER_CHARS, StoredSummary, split_marker, strip_echo
 from sidecar.compaction.messages import Message
 from sidecar.compaction.pruning import strip_reasoning
 from sidecar.compaction.tokens import TokenCounter
 from sidecar.compaction.tool_blocks import flat_text
+from sidecar.errors import TimedOut
 
 ROLE_ID = "__CoreAI_ContextCompaction"
 DEFAULT_TRACE = "t"
@@ -36,8 +36,6 @@ PRIOR_HEADING = "## Prior rolling summary"
 LINES_HEADING = "## Dialogue lines to fold into the rolling summary"
 NO_PRIOR = "(none)"
 CLOSING = "Write the merged summary now."
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -68,10 +66,12 @@ class CompletionRequest:
 
 @dataclass(frozen=True)
 class CompletionAnswer:
-    """What the model said. ``ok`` is false when the backend gave up."""
+    """What the model said, and what it used. ``ok`` is false when the backend gave up."""
 
     text: str
     ok: bool = True
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 Complete = Callable[[CompletionRequest], CompletionAnswer]
@@ -105,21 +105,20 @@ def fold_with_model(
 
     A cancelled call is raised, with nothing folded.
     """
-    summary, left, cuts = stored, list(messages), list[Cut]()
-    reason = CutKind.DEFERRED_FOLD
+    summary, left, cuts, use = stored, list(messages), list[Cut](), ModelUse()
     for _ in range(summariser.options.max_calls):
         if not any(message.content.strip() for message in left):
             break
         payload = _payload(summary, left, summariser.options, counter)
-        answer = _ask(summariser, payload.text, trace_id or DEFAULT_TRACE)
+        answer, use = _ask(summariser, payload.text, trace_id or DEFAULT_TRACE, use)
         if not answer:
-            reason = CutKind.SUMMARISER
             break
         folded = _take_answer(summary, answer, left[: payload.taken], summariser.options, cap, counter)
         summary, left = folded.summary, left[payload.taken :]
         cuts += [*payload.cuts, *folded.cuts]
     rest = fold_as_bullets(summary, left, cap=cap, counter=counter)
-    return Folded(rest.summary, (*cuts, *_fallback_cut(reason, len(messages), left), *rest.cuts))
+    reason = CutKind.SUMMARISER if use.failure else CutKind.DEFERRED_FOLD
+    return Folded(rest.summary, (*cuts, *_fallback_cut(reason, len(messages), left), *rest.cuts), use)
 
 
 def _fallback_cut(reason: CutKind, total: int, left: Sequence[Message]) -> tuple[Cut, ...]:
@@ -129,8 +128,8 @@ def _fallback_cut(reason: CutKind, total: int, left: Sequence[Message]) -> tuple
     return (Cut(reason, Unit.MESSAGES, total - spoken, spoken, "folded as bullets instead"),)
 
 
-def _ask(summariser: Summariser, payload: str, trace_id: str) -> str:
-    """The model's summary; empty when it gave nothing usable."""
+def _ask(summariser: Summariser, payload: str, trace_id: str, use: ModelUse) -> tuple[str, ModelUse]:
+    """The model's summary, empty when it gave nothing usable, and what was used so far."""
     options = summariser.options
     request = CompletionRequest(
         system=options.instructions,
@@ -139,14 +138,28 @@ def _ask(summariser: Summariser, payload: str, trace_id: str) -> str:
         temperature=options.temperature,
         trace_id=f"{trace_id}:compact",
     )
+    use = replace(use, calls=use.calls + 1)
     try:
         answer = summariser.complete(request)
     except CancelledError:
         raise
-    except Exception as error:  # whatever a backend does, the history must still be folded
-        _log.warning("the summariser failed: %s", type(error).__name__)
-        return ""
-    return strip_echo(strip_reasoning(answer.text)) if answer.ok else ""
+    except (TimedOut, TimeoutError):
+        return "", replace(use, failure=Failure.TIMEOUT)
+    except Exception:  # whatever a backend does, the history must still be folded
+        return "", replace(use, failure=Failure.FAILED)
+    return _usable(answer, use)
+
+
+def _usable(answer: CompletionAnswer, use: ModelUse) -> tuple[str, ModelUse]:
+    use = replace(
+        use,
+        prompt_tokens=use.prompt_tokens + answer.prompt_tokens,
+        completion_tokens=use.completion_tokens + answer.completion_tokens,
+    )
+    if not answer.ok:
+        return "", replace(use, failure=Failure.FAILED)
+    text = strip_echo(strip_reasoning(answer.text))
+    return text, use if text else replace(use, failure=Failure.BLANK)
 
 
 def _take_answer(
