@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from sidecar.chat.conversations import Conversations
+from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.history import History
 from sidecar.chat.history_store import HistoryStore
 from sidecar.chat.memory_view import MemorySnapshot
@@ -26,6 +27,7 @@ from sidecar.chat.wire import (
     request_from,
     rows_from_entries,
     rows_from_messages,
+    tools_from,
     wire_body,
 )
 from sidecar.compaction.counters import Counters
@@ -182,16 +184,17 @@ class ConversationService:
         who, turn = actor_from(request.actor), request.input
         role = self._roles.get(who.role)
         options = recall_of(turn, role.recall)
+        tools, tool_cuts = checked_tools(tools_from(request.tools))
         recalled, cuts = await self._recalled(who, turn, options)
         lines = tuple(hit.line() for hit in recalled.hits)
-        asked = request_from(turn, request.tools, lines, options.max_tokens if options else 0, self._limits)
+        asked = request_from(turn, tools, lines, options.max_tokens if options else 0, self._limits)
 
         def build() -> chat_pb2.BuildPromptResponse:
             counter = self._counters.best()
             shown = replace(asked, memory_snapshot=self._snapshot_of(who))
             prompt = self._prompts.build(who, role, shown, counter)
             response = prompt_to(prompt, stable=asked.system_prompt is None)
-            response.cuts.extend(cuts_to((*cuts, *self._counters.cuts(counter))))
+            response.cuts.extend(cuts_to((*tool_cuts, *cuts, *self._counters.cuts(counter))))
             response.recalled.extend(hit.message for hit in recalled.hits[: prompt.recalled])
             response.degraded_reason = common_pb2.DegradedReason.ValueType(recalled.degraded)
             if request.include_wire_json:

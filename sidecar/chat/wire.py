@@ -20,7 +20,6 @@ from sidecar.settings import ChatSettings
 from sidecar.storage.keys import checked_id
 from sidecar.wire import time_to
 
-_MAX_TOOLS = 128
 _MAX_ATTACHMENTS = 32
 _MAX_TELEMETRY = 256
 _PAGE_BYTES = 3_000_000
@@ -136,7 +135,7 @@ def newest_page(rows: Sequence[Row], *, size: int, token: str, most: int) -> tup
 
 def request_from(
     message: chat_pb2.TurnInput,
-    tools: Sequence[chat_pb2.GameTool],
+    tools: tuple[Declaration, ...],
     recalled: tuple[str, ...],
     recall_tokens: int,
     limits: ChatSettings,
@@ -151,7 +150,7 @@ def request_from(
         world_state=message.world_state,
         recalled=recalled,
         recall_tokens=recall_tokens,
-        game_tools=_declarations(tools),
+        game_tools=tools,
         allowed_tools=_allowed(message),
         context_tokens=message.context_tokens if message.HasField("context_tokens") else None,
         max_output_tokens=message.max_output_tokens if message.HasField("max_output_tokens") else None,
@@ -203,10 +202,9 @@ def wire_body(prompt: Prompt, role: Role, turn: chat_pb2.TurnInput) -> dict[str,
     )
 
 
-def _declarations(tools: Iterable[chat_pb2.GameTool]) -> tuple[Declaration, ...]:
-    tools = list(tools)
-    _require_count(len(tools), "tools", least=0, most=_MAX_TOOLS)
-    return tuple(Declaration(tool.name, tool.description, tool.parameters_json or "{}") for tool in tools)
+def tools_from(tools: Iterable[chat_pb2.GameTool]) -> list[Declaration]:
+    """The tools that a game offers, as it gave them."""
+    return [Declaration(tool.name, tool.description, tool.parameters_json) for tool in tools]
 
 
 def _allowed(message: chat_pb2.TurnInput) -> tuple[str, ...] | None:

@@ -36,6 +36,8 @@ class CutKind(StrEnum):
     """Messages folded as bullets because the summariser failed or no backend can write summaries."""
     FOLD_MARKER = "fold_marker"
     """The summary's marker names none of the stored messages: they are folded once more."""
+    TOOL_DESCRIPTION = "tool_description"
+    """The description of a tool of the game, shortened for the model."""
     RECALLED = "recalled"
     """Recalled records left out to keep to their token budget."""
     WINDOW = "window"
