@@ -6,7 +6,6 @@ import json
 import os
 import queue
 import shlex
-import signal
 import subprocess
 import sys
 import threading
@@ -161,9 +160,11 @@ class DaemonProcess:
         if not self.running:
             self._let_go()
             return
-        if sys.platform != "win32":
-            self.signal(signal.SIGCONT)
-        code = self.stop()
+        try:
+            code = self.stop()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
         assert code == 0, self.stderr
         assert "Traceback" not in self.stderr, self.stderr
         assert not self.left_over()
