@@ -19,8 +19,8 @@ from sidecar.chat.role_store import RoleStore
 from sidecar.chat.roles import RecallOptions
 from sidecar.chat.rows import Row, row_to_json
 from sidecar.chat.wire import (
-    entry_to,
-    message_to,
+    add_entries,
+    add_messages,
     moment_from,
     newest_page,
     prompt_to,
@@ -105,12 +105,11 @@ class ConversationService:
         shown, token = newest_page(
             rows, size=request.page_size, token=request.page_token, most=self._limits.max_messages
         )
-        return chat_pb2.ListMessagesResponse(
-            save=state_to(self._saves.state(who.save)),
-            messages=[message_to(row) for row in shown],
-            next_page_token=token,
-            total=len(rows),
+        response = chat_pb2.ListMessagesResponse(
+            save=state_to(self._saves.state(who.save)), next_page_token=token, total=len(rows)
         )
+        add_messages(response.messages, shown)
+        return response
 
     async def ListTranscript(
         self, request: chat_pb2.ListTranscriptRequest, context: Any
@@ -120,12 +119,11 @@ class ConversationService:
         shown, token = newest_page(
             rows, size=request.page_size, token=request.page_token, most=self._limits.max_transcript_rows
         )
-        return chat_pb2.ListTranscriptResponse(
-            save=state_to(self._saves.state(who.save)),
-            entries=[entry_to(row) for row in shown],
-            next_page_token=token,
-            total=len(rows),
+        response = chat_pb2.ListTranscriptResponse(
+            save=state_to(self._saves.state(who.save)), next_page_token=token, total=len(rows)
         )
+        add_entries(response.entries, shown)
+        return response
 
     async def AppendTranscript(
         self, request: chat_pb2.AppendTranscriptRequest, context: Any
@@ -199,9 +197,10 @@ class ConversationService:
             response.degraded_reason = common_pb2.DegradedReason.ValueType(recalled.degraded)
             if request.include_wire_json:
                 response.wire_json = json.dumps(wire_body(prompt, role, turn), ensure_ascii=False)
+            response.save.CopyFrom(state_to(self._saves.state(who.save)))
             return response
 
-        return await self._answer(who, build)
+        return build() if self._prompts.in_memory(who) else await self._workers.run(who, build)
 
     async def _history(self, who: ActorId) -> History:
         """Without a thread where the history is in memory."""

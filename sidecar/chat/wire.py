@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sidecar.chat.prompt import Attachment, Declaration, Line, Section
@@ -18,7 +17,6 @@ from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, memory_pb2
 from sidecar.memory.moments import Moment, checked_moment
 from sidecar.settings import ChatSettings
 from sidecar.storage.keys import checked_id
-from sidecar.wire import time_to
 
 _MAX_ATTACHMENTS = 32
 _MAX_TELEMETRY = 256
@@ -82,33 +80,32 @@ def moment_from(message: Any, field: str) -> Moment | None:
     return checked_moment(Moment(given.timeline_id, given.tick, given.calendar_json), f"{field}.moment")
 
 
-def message_to(row: Row) -> chat_pb2.ChatMessage:
-    """A message of the history."""
-    return chat_pb2.ChatMessage(
-        role=row.key,
-        content=row.content,
-        time=time_to(row.time),
-        order=row.order,
-        persisted=row.persisted,
-        input_id=row.input_id,
-        speaker=row.speaker,
-        moment=_moment_to(row.moment),
-    )
+def add_messages(target: Any, rows: Iterable[Row]) -> None:
+    """Puts messages of the history into a repeated ``ChatMessage``; in place, since pages are read often."""
+    for row in rows:
+        message = target.add(role=row.key, content=row.content, order=row.order, persisted=row.persisted)
+        message.time.seconds = row.time
+        if row.input_id or row.speaker:
+            message.input_id, message.speaker = row.input_id, row.speaker
+        if row.moment:
+            message.moment.CopyFrom(_moment_to(row.moment))
 
 
-def entry_to(row: Row) -> chat_pb2.TranscriptEntry:
-    """A row of the transcript."""
-    return chat_pb2.TranscriptEntry(
-        kind=_KIND_NUMBERS[row.kind],
-        key=row.key,
-        content=row.content,
-        call_id=row.call_id,
-        time=time_to(row.time),
-        order=row.order,
-        persisted=row.persisted,
-        message=row.number > 0,
-        moment=_moment_to(row.moment),
-    )
+def add_entries(target: Any, rows: Iterable[Row]) -> None:
+    """Puts rows of the transcript into a repeated ``TranscriptEntry``."""
+    for row in rows:
+        entry = target.add(
+            kind=_KIND_NUMBERS[row.kind],
+            key=row.key,
+            content=row.content,
+            call_id=row.call_id,
+            order=row.order,
+            persisted=row.persisted,
+            message=row.number > 0,
+        )
+        entry.time.seconds = row.time
+        if row.moment:
+            entry.moment.CopyFrom(_moment_to(row.moment))
 
 
 def newest_page(rows: Sequence[Row], *, size: int, token: str, most: int) -> tuple[Sequence[Row], str]:
@@ -218,7 +215,7 @@ def _tool_to(tool: Declaration) -> memory_pb2.Tool:
         name=tool.name,
         description=tool.description,
         parameters_json=tool.parameters,
-        function_json=json.dumps(tool.function(), ensure_ascii=False),
+        function_json=tool.function_json(),
     )
 
 
@@ -235,11 +232,11 @@ def _kind(section: Section) -> chat_pb2.PromptSectionKind.ValueType:
     return chat_pb2.PromptSectionKind.ValueType(section)
 
 
-def _moment_to(moment: Moment | None) -> common_pb2.Moment | None:
-    if moment is None:
-        return None
-    calendar: Mapping[str, Any] = {"calendar_json": moment.calendar} if moment.calendar else {}
-    return common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick, **calendar)
+def _moment_to(moment: Moment) -> common_pb2.Moment:
+    message = common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick)
+    if moment.calendar:
+        message.calendar_json = moment.calendar
+    return message
 
 
 def _within_bytes(rows: Sequence[Row], start: int, end: int) -> int:

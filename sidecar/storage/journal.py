@@ -27,6 +27,8 @@ from sidecar.storage.json_file import dump, unique_names
 _HEAD = b'{"crc":"'
 _BODY = len(_HEAD) + 8 + len(b'",')
 _MORE = b'"more":true,'
+_ROW = b'"row":'
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_names)
 _READ_BYTES = 1 << 20
 
 
@@ -211,12 +213,14 @@ def _has_more(raw: bytes) -> bool:
 
 def _parse(raw: bytes, offset: int) -> Line | None:
     """The line, or None where it is not whole and as it was written."""
-    body = raw[_BODY:-1]
-    head = _head(body)
+    head = _head(raw[_BODY:-1])
     if not raw.startswith(head) or not raw.endswith(b"}\n"):
         return None
+    start = _BODY + (len(_MORE) if _has_more(raw) else 0)
+    if not raw.startswith(_ROW, start):
+        return None
     try:
-        row = json.loads(b"{" + body, object_pairs_hook=unique_names)["row"]
-    except (ValueError, KeyError, RecursionError):
+        row = _DECODER.decode(raw[start + len(_ROW) : -2].decode("utf-8"))
+    except (ValueError, RecursionError):
         return None
     return Line(offset, len(raw), head[len(_HEAD) :][:8].decode("ascii"), row) if isinstance(row, dict) else None

@@ -34,11 +34,13 @@ class Crash(BaseException):
 
 
 class CrashingDisk(SessionDisk):
-    """Takes so many writes, then dies before the next one; what was written stays."""
+    """Takes so many writes, then dies before the next one; ``after`` it, another one finds what was written."""
 
-    def __init__(self, files, writes):
+    def __init__(self, writes=-1, *, after=None):
         super().__init__(Path("/world"))
-        self._files, self._left = files, writes
+        self._left = writes
+        if after:
+            self._files, self._folders = after._files, after._folders
 
     def _write(self):
         if self._left == 0:
@@ -55,9 +57,7 @@ class CrashingDisk(SessionDisk):
 
     def remove(self, path):
         self._write()
-        kept = {p: d for p, d in self._files.items() if p != path and path not in p.parents}
-        self._files.clear()
-        self._files.update(kept)
+        super().remove(path)
 
 
 def opened(disk):
@@ -89,8 +89,8 @@ def play(disk, acknowledged):
             conversations.commit(pending, pending.run(), archive=True)
 
 
-def where_things_are(files):
-    conversations, archive = opened(CrashingDisk(files, -1))
+def where_things_are(disk):
+    conversations, archive = opened(CrashingDisk(after=disk))
     snapshot = conversations.begin(WHO, limits(), COUNTER).run()
     folded = [line.removeprefix("- user: ") for line in snapshot.summary.splitlines()[1:]]
     return folded, [message.content for message in snapshot.recent], [row.content for row in archive.read(WHO)]
@@ -98,14 +98,14 @@ def where_things_are(files):
 
 def test_wherever_it_dies_each_message_that_was_told_is_in_one_place():
     for writes in itertools.count():
-        files, acknowledged = {}, []
+        disk, acknowledged = CrashingDisk(writes), []
         try:
-            play(CrashingDisk(files, writes), acknowledged)
+            play(disk, acknowledged)
         except Crash:
             ended = False
         else:
             ended = True
-        folded, verbatim, archived = where_things_are(files)
+        folded, verbatim, archived = where_things_are(disk)
         found = folded + verbatim
         assert sorted(found) == sorted(set(found)), f"after {writes} writes"
         assert set(acknowledged) <= set(found)
@@ -118,16 +118,16 @@ def test_wherever_it_dies_each_message_that_was_told_is_in_one_place():
 
 def test_a_clear_that_dies_leaves_no_summary_without_its_history():
     for writes in itertools.count():
-        files = {}
-        play(CrashingDisk(files, -1), [])
-        conversations, _ = opened(CrashingDisk(files, writes))
+        disk = CrashingDisk()
+        play(disk, [])
+        conversations, _ = opened(CrashingDisk(writes, after=disk))
         try:
             conversations.clear(WHO, archive=True)
         except Crash:
             ended = False
         else:
             ended = True
-        folded, verbatim, _ = where_things_are(files)
+        folded, verbatim, _ = where_things_are(disk)
         assert verbatim or not folded
         if ended:
             assert not verbatim
