@@ -79,12 +79,13 @@ class HistoryStore:
         self._require_room(rows)
         added = opened.history.outcome(rows)
         stored = [row_to_json(row) for row in rows if row.persisted]
+        told = asdict(added) if key else {}
         if stored and key:
-            stored[-1]["answer"] = answer_json(key, request, asdict(added))
+            stored[-1]["answer"] = answer_json(key, request, told)
         if stored:
             self._write(who, opened, stored)
         opened.history.add(rows)
-        opened.answers.remember(key, request, asdict(added))
+        opened.answers.remember(key, request, told)
         self._opened.keep(who, opened)
         return added
 
