@@ -119,8 +119,8 @@ def _choice(choices: type[StrEnum], value: Any, path: str) -> StrEnum:
 
 
 def _text(value: Any, path: str) -> str:
-    if not isinstance(value, str):
-        raise _invalid(path, "it must be a text")
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise _invalid(path, "it must be a text of valid Unicode")
     if len(value) > MAX_PROMPT_CHARS:
         raise InvalidInput(
             f"{path} has {len(value)} characters; at most {MAX_PROMPT_CHARS} are allowed.",

@@ -39,7 +39,7 @@ from sidecar.settings import ChatSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import Workers
-from sidecar.wire import Paging, actor_from, page, state_to
+from sidecar.wire import Paging, actor_from, key_from, page, state_to
 
 _ROLES_A_PAGE = 50
 R = TypeVar("R")
@@ -80,7 +80,7 @@ class ConversationService:
     async def AppendMessages(
         self, request: chat_pb2.AppendMessagesRequest, context: Any
     ) -> chat_pb2.AppendMessagesResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         role = self._roles.get(who.role)
         persist = request.persist if request.HasField("persist") else role.persist_history
         rows = rows_from_messages(request.messages, self._limits, persist=persist)
@@ -128,7 +128,7 @@ class ConversationService:
     async def AppendTranscript(
         self, request: chat_pb2.AppendTranscriptRequest, context: Any
     ) -> chat_pb2.AppendTranscriptResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         persist = request.persist if request.HasField("persist") else self._roles.get(who.role).persist_history
         rows = rows_from_entries(request.entries, self._limits, persist=persist)
         asked = _asked("transcript", rows, persist) if key else ()
@@ -140,7 +140,7 @@ class ConversationService:
         return await self._answer(who, append)
 
     async def ClearHistory(self, request: chat_pb2.ClearHistoryRequest, context: Any) -> chat_pb2.ClearHistoryResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
 
         def clear() -> chat_pb2.ClearHistoryResponse:
             wiped = self._conversations.clear(who, archive=request.clear_archive, key=key)

@@ -38,7 +38,7 @@ from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import Workers
-from sidecar.wire import actor_from, state_to
+from sidecar.wire import actor_from, key_from, state_to
 
 _TRIES = 3
 _REMEMBERED_ACTORS = 1_000
@@ -85,7 +85,7 @@ class CompactionService:
         self._answers: OrderedDict[ActorId, Answers] = OrderedDict()
 
     async def Compact(self, request: compaction_pb2.CompactRequest, context: Any) -> compaction_pb2.CompactResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         asked, answers, began = asked_from(request), self._answers_of(who), time.perf_counter()
         told = answers.told(key, [request.SerializeToString(deterministic=True).hex()])
         if told is not None:
@@ -138,14 +138,14 @@ class CompactionService:
     async def PutSummary(
         self, request: compaction_pb2.PutSummaryRequest, context: Any
     ) -> compaction_pb2.PutSummaryResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         _require_length(request.text, self._limits.max_summary_chars)
         return await self._answer(who, partial(self._put, who, request, key))
 
     async def ClearSummary(
         self, request: compaction_pb2.ClearSummaryRequest, context: Any
     ) -> compaction_pb2.ClearSummaryResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         answers = self._answers_of(who)
 
         def clear() -> compaction_pb2.ClearSummaryResponse:

@@ -60,7 +60,8 @@ class ChatRooms:
 
     async def close(self) -> None:
         """Wait for the compactions that have begun."""
-        await self.models.close()
+        if "models" in self.__dict__:
+            await self.models.close()
 
     @cached_property
     def models(self) -> Workers:

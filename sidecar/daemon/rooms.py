@@ -71,7 +71,8 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
-        await self.chat.close()
+        if "chat" in self.__dict__:
+            await self.chat.close()
         await self.workers.close()
         self.saves.close()
 

@@ -50,6 +50,7 @@ def test_a_role_survives_the_wire(role):
         ({"role_id": "A", "colour": "red"}, "role.colour"),
         ({"role_id": "A", "history": "yes"}, "role.history"),
         ({"role_id": "A", "system_prompt": 1}, "role.system_prompt"),
+        ({"role_id": "A", "system_prompt": "\ud800"}, "role.system_prompt"),
         ({"role_id": "A", "max_roundtrips": 1.5}, "role.max_roundtrips"),
         ({"role_id": "A", "max_roundtrips": True}, "role.max_roundtrips"),
         ({"role_id": "A", "max_roundtrips": -1}, "role.max_roundtrips"),
