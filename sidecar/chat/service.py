@@ -12,6 +12,7 @@ from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.history import History
 from sidecar.chat.history_store import HistoryStore
 from sidecar.chat.memory_view import MemorySnapshot
+from sidecar.chat.prompt_wire import prompt_to, request_from, tools_from, wire_body
 from sidecar.chat.prompts import Prompts
 from sidecar.chat.recall import Recall, Recalled
 from sidecar.chat.role_messages import changes_from, info_to, recall_of
@@ -23,12 +24,8 @@ from sidecar.chat.wire import (
     add_messages,
     moment_from,
     newest_page,
-    prompt_to,
-    request_from,
     rows_from_entries,
     rows_from_messages,
-    tools_from,
-    wire_body,
 )
 from sidecar.compaction.counters import Counters
 from sidecar.compaction.cuts import Cut, CutKind, Unit
