@@ -297,3 +297,12 @@ def test_erasing_an_actor_erases_its_conversation(daemon, actor):
     assert erased.summaries == 1
     assert erased.messages > 40
     assert (chat.messages(actor), chat.summary(actor).version) == ([], 0)
+
+
+def test_in_session_mode_nothing_of_a_conversation_touches_the_disk(start_daemon, actor):
+    daemon = start_daemon("--set", "storage.mode=session")
+    chat = Chat(daemon.client)
+    chat.talk(actor, 60, text="the secret {}", persist=True)
+    assert chat.compact(actor).compacted
+    assert chat.texts(actor)[0] == "the secret 0"
+    assert not any(b"secret" in file.read_bytes() for file in daemon.folder.rglob("*") if file.is_file())
