@@ -167,7 +167,7 @@ def _answer_from_files(data_dir: Path, method: str, request: Any) -> Any:
         config = load(file=own_file if own_file.is_file() else None, environment=os.environ, flags=()).config
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
-    rooms = Rooms(LookingDisk(data_dir), config, lambda diagnostic: None)
+    rooms = Rooms(LookingDisk(data_dir), config, serving=lambda service, can: None, report=lambda diagnostic: None)
 
     async def answer() -> Any:
         services = (rooms.chat.service, rooms.chat.compaction_service)

@@ -198,6 +198,17 @@ def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return b"".join(_encode_line(row, more=number < last) for number, row in enumerate(rows))
 
 
+def whole_rows(data: bytes) -> tuple[list[dict[str, Any]], int]:
+    """The rows of all lines that are whole and as they were written, and how many others there are.
+
+    For mending: it passes bad lines over. An end without a line break is torn, and no line.
+    """
+    lines = data.split(b"\n")[:-1]
+    found = [_parse(line + b"\n", 0) for line in lines]
+    rows = [line.row for line in found if line is not None]
+    return rows, len(lines) - len(rows)
+
+
 def _encode_line(row: Mapping[str, Any], *, more: bool) -> bytes:
     body = (_MORE if more else b"") + b'"row":' + dump(row) + b"}"
     return _head(body) + body + b"\n"

@@ -41,7 +41,7 @@ def search():
 
 @pytest.fixture
 def build(tmp_path, search):
-    rooms = Rooms(SessionDisk(tmp_path), Config(), lambda diagnostic: None)
+    rooms = Rooms(SessionDisk(tmp_path), Config(), serving=lambda service, can: None, report=lambda diagnostic: None)
     chat = rooms.chat
     service = ConversationService(
         conversations=chat.conversations,
