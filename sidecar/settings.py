@@ -85,6 +85,39 @@ class SearchSettings:
 
 
 @dataclass(frozen=True)
+class ChatSettings:
+    """History, transcript and roles."""
+
+    max_messages: int = limit(500, 1, 100_000, "messages", "messages that a history keeps")
+    max_transcript_rows: int = limit(2_000, 1, 1_000_000, "rows", "rows that a transcript keeps")
+    max_content_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "the longest message")
+    max_batch: int = limit(500, 1, 10_000, "messages", "messages or rows in one call")
+    max_cached_chars: int = limit(
+        16_000_000, 0, 1_000_000_000, "code points", "stored histories kept in memory for reading"
+    )
+    max_session_chars: int = limit(
+        64_000_000, 1_000, 10_000_000_000, "code points", "messages that live as long as the process, of all actors"
+    )
+    kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
+    max_roles: int = limit(1_000, 1, 100_000, "roles", "roles that a game may put")
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """Keeping conversations within their windows."""
+
+    window_tokens: int = limit(8_192, 256, 16_777_216, "tokens", "a model's window where nothing else tells it")
+    max_summary_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest summary that a game may put")
+    tokenizer_path: str = option("", "a tokenizer.json that counts tokens exactly; empty: estimates")
+    max_calls: int = limit(8, 1, 100, "calls", "calls of the summariser in one compaction")
+    model_threads: int = limit(4, 1, 64, "threads", "compactions that wait for a language model at once")
+    max_waiting_compactions: int = limit(64, 1, 10_000, "compactions", "compactions by a model that wait or run")
+    max_conversation: int = limit(2_000, 1, 10_000, "messages", "messages of a conversation that the game holds")
+    max_count_texts: int = limit(4_096, 1, 65_536, "texts", "texts in one CountTokens call")
+    max_count_chars: int = limit(4_000_000, 1_000, 100_000_000, "code points", "of all texts in one CountTokens call")
+
+
+@dataclass(frozen=True)
 class StorageSettings:
     """How bytes reach the disk."""
 
@@ -175,4 +208,6 @@ class Config:
     memory: MemorySettings = field(default_factory=MemorySettings)
     records: RecordSettings = field(default_factory=RecordSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    chat: ChatSettings = field(default_factory=ChatSettings)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)

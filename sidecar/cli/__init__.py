@@ -15,7 +15,7 @@ _COMMANDS = {
     "stop": ("running", "Ask the daemon on a data folder to end."),
     "token": ("running", "Print the token of the running daemon."),
     "demo": ("demo", "Play a short scene against a real daemon and show each call."),
-    "inspect": ("inspect", "Read saves, actors, documents, versions and records."),
+    "inspect": ("inspect", "Read saves, actors, documents, records, conversations and prompts."),
     "search": ("search", "Find records through the running daemon, with scores and reasons."),
     "index": ("search", "Tell how the derived index stands, or build it again."),
     "models": ("models", "List embedding models; add, verify and remove one."),

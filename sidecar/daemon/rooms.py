@@ -16,26 +16,25 @@ from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
 if TYPE_CHECKING:
+    from sidecar.chat.role_store import KnownRole, RoleStore
+    from sidecar.daemon.chat_rooms import ChatRooms
+    from sidecar.daemon.record_rooms import RecordRooms
     from sidecar.embedding.engine import EmbeddingEngine
     from sidecar.embedding.service import EmbeddingService
     from sidecar.embedding.vectors import VectorStore
     from sidecar.memory.document_store import DocumentStore
-    from sidecar.memory.groups import GroupStore
-    from sidecar.memory.record_mover import RecordMover
-    from sidecar.memory.record_service import RecordService
-    from sidecar.memory.record_store import RecordStore
     from sidecar.memory.service import DocumentService
-    from sidecar.search.indexer import Indexer, Indexes
-    from sidecar.search.recall import Recall
-    from sidecar.search.service import SearchService
-    from sidecar.search.views import Views
-    from sidecar.search.words import WordSource
+    from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
 CAPABILITIES = (
+    "chat.history",
+    "chat.prompt",
+    "chat.roles",
+    "compaction",
     "embedding",
     "memory.actors",
     "memory.documents",
@@ -59,18 +58,29 @@ def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) ->
 class Rooms:
     """Every room on one disk, each built once."""
 
-    def __init__(self, disk: Disk, config: Config, *, serving: Callable[[str, bool], None], report: Report) -> None:
-        """``serving`` is told when a service becomes able or unable to answer."""
+    def __init__(
+        self,
+        disk: Disk,
+        config: Config,
+        *,
+        serving: Callable[[str, bool], None],
+        report: Report,
+        roles: Mapping[str, KnownRole] | None = None,
+    ) -> None:
+        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own."""
         self._disk = disk
         self._config = config
         self._serving = serving
         self._report = report
+        self._roles_file = roles
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
-            "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.record_service],
-            "lorekeeper.v1.SearchService": lambda: [self.search_service],
+            "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.records.service],
+            "lorekeeper.v1.SearchService": lambda: [self.records.search_service],
+            "lorekeeper.v1.ChatService": lambda: [self.chat.service],
+            "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
             _EMBEDDING: lambda: [self.embedding_service],
         }
 
@@ -86,14 +96,14 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "chat" in self.__dict__:
+            await self.chat.close()
         if "engine" in self.__dict__:
             await self.engine.close()
             self.vectors.close()
         await self.workers.close()
         if "records" in self.__dict__:
-            self.record_mover.close()
-            self.indexer.close()
-            self.indexes.close()
+            self.records.close()
         self.saves.close()
 
     @cached_property
@@ -122,87 +132,28 @@ class Rooms:
         return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
 
     @cached_property
-    def records(self) -> RecordStore:
-        from sidecar.memory.record_store import RecordStore
+    def toolbox(self) -> Toolbox:
+        from sidecar.memory.toolbox import MemoryTool, Toolbox
 
-        return RecordStore(
-            self._disk,
-            self.actors,
-            self.saves,
-            self._config.records,
-            known=self.indexes,
-            retention=self.groups.retention,
-            report=self._report,
-        )
+        def remembers(role: str) -> bool:
+            return self.roles.get(role).memory_tool
 
-    @cached_property
-    def record_mover(self) -> RecordMover:
-        from sidecar.memory.record_mover import RecordMover
+        def offers(role: str, tool: str) -> bool:
+            allowed = self.roles.get(role).allowed_tools
+            return remembers(role) and (allowed is None or tool in allowed)
 
-        return RecordMover(self.records, self._report)
-
-    @cached_property
-    def groups(self) -> GroupStore:
-        from sidecar.memory.groups import GroupStore
-
-        return GroupStore(self._disk, self.saves, self._config.records)
-
-    @cached_property
-    def indexes(self) -> Indexes:
-        from sidecar.search.indexer import Indexes
-
-        in_memory = self._config.storage.mode == "session"
-        return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
-
-    @cached_property
-    def indexer(self) -> Indexer:
-        from sidecar.search.indexer import Indexer
-
-        return Indexer(self.records, self.indexes, self.words, self._config.search, self._report)
-
-    @cached_property
-    def words(self) -> WordSource:
-        from sidecar.search.words import WordSource
-
-        return WordSource(self.records, self.indexes.of, self._config.search.language)
-
-    @cached_property
-    def recall(self) -> Recall:
-        from sidecar.search.recall import Recall
-
-        return Recall(self.records, self.groups, self.saves, self.words, self.views)
-
-    @cached_property
-    def views(self) -> Views:
-        from sidecar.search.views import Views
-
-        return Views(self.words, self._config.search)
+        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
 
     @cached_property
     def memory_service(self) -> DocumentService:
-        from sidecar.chat.roles import role_policy
-        from sidecar.memory.actor_files import ActorFiles
-        from sidecar.memory.remember_tool import RememberTool
+        from sidecar.memory.actor_files import ActorFiles, ActorPart
         from sidecar.memory.service import DocumentService
-        from sidecar.memory.toolbox import MemoryTool, Toolbox
-        from sidecar.search.tool import SearchTool
 
-        def offers(role: str, tool: str) -> bool:
-            policy = role_policy(role)
-            return policy.memory_tool and (policy.allowed_tools is None or tool in policy.allowed_tools)
-
-        toolbox = Toolbox(
-            [
-                MemoryTool(self.documents, remembers=lambda role: role_policy(role).memory_tool),
-                RememberTool(self.records, self._config.records, offers),
-                SearchTool(self.recall, self._config.records, offers),
-            ]
-        )
-        files = ActorFiles(self._disk, self.actors, self.saves, parts=[self.documents, self.records, self.indexes])
+        parts: list[ActorPart] = [self.documents, self.chat.part, self.records.store, self.records.indexes]
         return DocumentService(
             store=self.documents,
-            toolbox=toolbox,
-            files=files,
+            toolbox=self.toolbox,
+            files=ActorFiles(self._disk, self.actors, self.saves, parts=parts, settle=self.records.store.settle),
             saves=self.saves,
             workers=self.workers,
             limits=self._config.memory,
@@ -210,47 +161,27 @@ class Rooms:
         )
 
     @cached_property
-    def record_service(self) -> RecordService:
-        from sidecar.memory.kept_answers import KeptAnswers
-        from sidecar.memory.record_service import RecordService
+    def roles(self) -> RoleStore:
+        from sidecar.chat.role_store import RoleStore
 
-        self._follow_behind()
-        return RecordService(
-            store=self.records,
-            groups=self.groups,
-            saves=self.saves,
-            workers=self.workers,
-            limits=self._config.records,
-            answers=KeptAnswers(self._config.records.kept_answers),
-            paging=self._paging,
-        )
+        return RoleStore(self._disk, max_roles=self._config.chat.max_roles, from_file=self._roles_file)
 
     @cached_property
-    def search_service(self) -> SearchService:
-        from sidecar.search.at_hand import AtHand
-        from sidecar.search.index_status import IndexStatus
-        from sidecar.search.recall import Recall
-        from sidecar.search.service import SearchService
+    def chat(self) -> ChatRooms:
+        from sidecar.daemon.chat_rooms import ChatRooms
 
-        self._follow_behind()
-        at_hand = AtHand(self.records, self.groups, self.saves, self.views)
-        return SearchService(
-            recall=self.recall,
-            at_hand=at_hand,
-            recall_at_hand=Recall(at_hand, self.groups, self.saves, self.words, self.views),
-            status=IndexStatus(self.records, self.indexes, self.indexer, self._words_version),
+        return ChatRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
             saves=self.saves,
             workers=self.workers,
-            limits=self._config.search,
-            record_limits=self._config.records,
+            documents=self.documents,
+            toolbox=self.toolbox,
+            roles=self.roles,
+            paging=self._paging,
         )
-
-    def _follow_behind(self) -> None:
-        """Have the inboxes emptied and the index kept up to date from now on."""
-        self.record_mover, self.indexer  # noqa: B018 - building them is what starts them
-
-    def _words_version(self) -> str:
-        return self.words.analyzer.version
 
     @cached_property
     def engine(self) -> EmbeddingEngine:
@@ -277,6 +208,20 @@ class Rooms:
         from sidecar.embedding.service import EmbeddingService
 
         return EmbeddingService(self.engine, self.vectors, self._paging)
+
+    @cached_property
+    def records(self) -> RecordRooms:
+        from sidecar.daemon.record_rooms import RecordRooms
+
+        return RecordRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            paging=self._paging,
+        )
 
     @property
     def _paging(self) -> Paging:

@@ -62,9 +62,6 @@ class Indexes:
             return {}
         return {row.folder: _facts(row, save) for row in self.of(save).owners()}
 
-    def settle(self, save: str) -> None:
-        """Nothing waits here for a folder."""
-
     def counted(self, who: ActorId) -> dict[str, int]:
         """Nothing here counts as memory."""
         return {}
