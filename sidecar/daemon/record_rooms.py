@@ -65,7 +65,7 @@ class RecordRooms:
             self._saves,
             self._config.records,
             known=self.indexes,
-            retention=self.groups.retention,
+            retention=self.groups.applied_retention,
             report=self._report,
         )
 

@@ -89,6 +89,13 @@ class GroupStore:
                     del self._memberships[next(iter(self._memberships))]
         return cached[1]
 
+    def applied_retention(self, who: ActorId) -> RetentionPolicy | None:
+        """The policy in force; none while it cannot be read, so that nothing is dropped by mistake."""
+        try:
+            return self.retention(who)
+        except Corrupt:
+            return None
+
     def retention(self, who: ActorId) -> RetentionPolicy | None:
         """The policy in force for an owner: its own, else that of its first group that has one, else the save's."""
         known = self.read(who.save)
