@@ -225,13 +225,13 @@ def _row(owner: OpenOwner) -> OwnerRow:
         size=facts.size,
         last=owner.records().last,
         records=facts.count,
-        addressed=json.dumps({_name(to): sorted(ids) for to, ids in facts.addressed.items()}, ensure_ascii=False),
+        targets=json.dumps(sorted(map(_name, facts.targets)), ensure_ascii=False),
     )
 
 
 def _facts(row: OwnerRow, save: str) -> tuple[ActorId, OwnerFacts]:
-    addressed = {_target(name, save): set(ids) for name, ids in json.loads(row.addressed).items()}
-    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, addressed)
+    targets = frozenset(_target(name, save) for name in json.loads(row.targets))
+    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, targets)
 
 
 def _name(target: Hashable) -> str:
