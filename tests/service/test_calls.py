@@ -12,7 +12,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from sidecar.daemon.contract import SERVICES, descriptor
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
 
-UNBUILT_SERVICES = {"SaveService", "SearchService"}
+UNBUILT_SERVICES = {"SaveService"}
 METHODS = [
     (service, method.name, method.client_streaming, method.server_streaming)
     for service in SERVICES
