@@ -16,17 +16,30 @@ from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
 if TYPE_CHECKING:
+    from sidecar.chat.role_store import KnownRole, RoleStore
+    from sidecar.daemon.chat_rooms import ChatRooms
     from sidecar.embedding.engine import EmbeddingEngine
     from sidecar.embedding.service import EmbeddingService
     from sidecar.embedding.vectors import VectorStore
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.service import DocumentService
+    from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
-CAPABILITIES = ("embedding", "memory.actors", "memory.documents", "memory.tool", "system")
+CAPABILITIES = (
+    "chat.history",
+    "chat.prompt",
+    "chat.roles",
+    "compaction",
+    "embedding",
+    "memory.actors",
+    "memory.documents",
+    "memory.tool",
+    "system",
+)
 _EMBEDDING = "lorekeeper.v1.EmbeddingService"
 
 
@@ -40,17 +53,28 @@ def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) ->
 class Rooms:
     """Every room on one disk, each built once."""
 
-    def __init__(self, disk: Disk, config: Config, *, serving: Callable[[str, bool], None], report: Report) -> None:
-        """``serving`` is told when a service becomes able or unable to answer."""
+    def __init__(
+        self,
+        disk: Disk,
+        config: Config,
+        *,
+        serving: Callable[[str, bool], None],
+        report: Report,
+        roles: Mapping[str, KnownRole] | None = None,
+    ) -> None:
+        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own."""
         self._disk = disk
         self._config = config
         self._serving = serving
         self._report = report
+        self._roles_file = roles
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
             "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
+            "lorekeeper.v1.ChatService": lambda: [self.chat.service],
+            "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
             _EMBEDDING: lambda: [self.embedding_service],
         }
 
@@ -66,6 +90,8 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "chat" in self.__dict__:
+            await self.chat.close()
         if "engine" in self.__dict__:
             await self.engine.close()
             self.vectors.close()
@@ -98,20 +124,47 @@ class Rooms:
         return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
 
     @cached_property
-    def memory_service(self) -> DocumentService:
-        from sidecar.chat.roles import role_policy
-        from sidecar.memory.actor_files import ActorFiles
-        from sidecar.memory.service import DocumentService
+    def toolbox(self) -> Toolbox:
         from sidecar.memory.toolbox import MemoryTool, Toolbox
 
-        memory_tool = MemoryTool(self.documents, remembers=lambda role: role_policy(role).memory_tool)
+        return Toolbox([MemoryTool(self.documents, remembers=lambda role: self.roles.get(role).memory_tool)])
+
+    @cached_property
+    def memory_service(self) -> DocumentService:
+        from sidecar.memory.actor_files import ActorFiles, ActorPart
+        from sidecar.memory.service import DocumentService
+
+        parts: list[ActorPart] = [self.documents, self.chat.part]
         return DocumentService(
             store=self.documents,
-            toolbox=Toolbox([memory_tool]),
-            files=ActorFiles(self._disk, self.actors, self.saves, parts=[self.documents]),
+            toolbox=self.toolbox,
+            files=ActorFiles(self._disk, self.actors, self.saves, parts=parts),
             saves=self.saves,
             workers=self.workers,
             limits=self._config.memory,
+            paging=self._paging,
+        )
+
+    @cached_property
+    def roles(self) -> RoleStore:
+        from sidecar.chat.role_store import RoleStore
+
+        return RoleStore(self._disk, max_roles=self._config.chat.max_roles, from_file=self._roles_file)
+
+    @cached_property
+    def chat(self) -> ChatRooms:
+        from sidecar.daemon.chat_rooms import ChatRooms
+
+        return ChatRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            documents=self.documents,
+            toolbox=self.toolbox,
+            roles=self.roles,
             paging=self._paging,
         )
 
