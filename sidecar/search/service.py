@@ -76,13 +76,11 @@ class SearchService:
         question, version = request.SerializeToString(deterministic=True), self._at_hand.version(query.who.save)
         known: search_pb2.SearchResponse | None = self._answers.known(question, version)
         if known is not None:
+            for stage in known.stages:
+                stage.reused = True
             return known
         response = _response(self._recall_at_hand.run(query), query, request, self._messages)
-        again = search_pb2.SearchResponse()
-        again.CopyFrom(response)
-        for stage in again.stages:
-            stage.reused = True
-        self._answers.keep(question, version, again)
+        self._answers.keep(question, version, response)
         return response
 
     async def GetIndexStatus(
