@@ -85,6 +85,9 @@ class HistoryStore:
         if stored:
             self._write(who, opened, stored)
         opened.history.add(rows)
+        if added.evicted and not opened.cap_told:
+            opened.cap_told = True
+            self._report(_capped(added, self._caps))
         opened.answers.remember(key, request, told)
         self._opened.keep(who, opened)
         return added
@@ -207,4 +210,13 @@ def _torn(torn: Torn) -> Diagnostic:
         "the end of a history was not written whole and was cut off; it had not been acknowledged",
         Severity.WARNING,
         {"file": torn.file, "dropped_bytes": str(torn.dropped_bytes)},
+    )
+
+
+def _capped(added: Added, caps: Caps) -> Diagnostic:
+    return Diagnostic(
+        "history_capped",
+        f"a history reached its cap of {caps.messages} messages: the oldest leave it for the archive from now on",
+        Severity.WARNING,
+        {"dropped": str(added.evicted), "kept": str(added.messages), "limit": "chat.max_messages"},
     )

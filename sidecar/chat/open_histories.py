@@ -19,6 +19,8 @@ class OpenHistory:
     history: History
     journal: Journal
     answers: Answers
+    cap_told: bool = False
+    """Whether it was told that the oldest messages leave it."""
 
 
 class OpenHistories:
