@@ -79,6 +79,11 @@ class Archive:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._known.pop(who, None)
 
+    def forget_save(self, save: str) -> None:
+        """Forget what is in memory of a whole save: it was restored or erased."""
+        for who in [who for who in list(self._known) if who.save == save]:
+            self.erased(who)
+
     def _open(self, who: ActorId) -> _Open:
         if who not in self._known:
             rows = list(self.read(who))

@@ -122,6 +122,10 @@ class HistoryStore:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._opened.drop(who)
 
+    def forget_save(self, save: str) -> None:
+        """Forget what is in memory of a whole save: it was restored or erased."""
+        self._opened.drop_save(save)
+
     def _open(self, who: ActorId) -> OpenHistory:
         opened = self._opened.get(who)
         if opened is None:

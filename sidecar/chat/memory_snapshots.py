@@ -30,6 +30,11 @@ class MemorySnapshots:
             self._known.popitem(last=False)
         return snapshot
 
+    def forget_save(self, save: str) -> None:
+        """The whole save was restored or erased."""
+        for who in [who for who in list(self._known) if who.save == save]:
+            self.erased(who)
+
     def erased(self, who: ActorId) -> None:
         """The actor is gone, or its folder was exchanged."""
         self._known.pop(who, None)

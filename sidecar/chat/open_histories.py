@@ -56,6 +56,13 @@ class OpenHistories:
             self._forget_size(who)
             self._known.pop(who, None)
 
+    def drop_save(self, save: str) -> None:
+        """Forget all of a save, also what was kept for this process only."""
+        with self._lock:
+            for who in [who for who in self._known if who.save == save]:
+                self._forget_size(who)
+                del self._known[who]
+
     def _shrink(self) -> None:
         for who in list(self._known)[:-1] if self._chars > self._max_chars else ():
             if self._chars <= self._max_chars:

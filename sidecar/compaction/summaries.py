@@ -117,6 +117,11 @@ class SummaryStore:
         self._session.pop(who, None)
         self._cache.pop(who, None)
 
+    def forget_save(self, save: str) -> None:
+        """Forget what is in memory of a whole save: it was restored or erased."""
+        for who in [who for who in (*list(self._session), *list(self._cache)) if who.save == save]:
+            self.erased(who)
+
     def _next(self, present: Summary, stored: StoredSummary, *, persist: bool) -> Summary:
         return Summary(stored, present.version + 1, int(self._clock()), persist, present.answers.copy())
 

@@ -11,6 +11,7 @@ from compaction_samples import policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sidecar.chat.actor_part import ConversationPart
 from sidecar.chat.archive import Archive
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.history_store import HistoryStore
@@ -230,3 +231,17 @@ def test_the_histories_in_memory_are_bounded_but_for_those_that_are_nowhere_else
     assert people[0] in in_memory
     assert len(in_memory) < 5
     assert all(len(store.read(who).chat) == 1 for who in people)
+
+
+def test_a_save_that_was_restored_brings_back_nothing_of_this_process():
+    world = World()
+    other = actor_id(save="other", actor="mira")
+    world.say(4)
+    world.say(4, persist=False)
+    world.compact()
+    whisper = Row(message_kind("user"), "user", "elsewhere", persisted=False)
+    world.conversations.append(other, [whisper], role=SUMMARIZING, counter=COUNTER)
+    ConversationPart(world.histories, world.archive, world.summaries, forgets=()).forget_save("slot")
+    assert [row.content for row in world.histories.read(WHO).chat] == [text for text, kept in world.said if kept]
+    assert "secret" not in world.summaries.read(WHO).text
+    assert [row.content for row in world.histories.read(other).chat] == ["elsewhere"]
