@@ -171,7 +171,13 @@ def summary_from_json(value: dict[str, Any]) -> Summary:
     text = value["Summary"]
     if not isinstance(text, str):
         raise TypeError("a text is expected")
-    stored = StoredSummary(text.strip(), int(value.get("folded_through", 0)))
-    summary = Summary(stored, int(value.get("version", 1)), int(value.get("updated", 0)))
+    stored = StoredSummary(text.strip(), _number(value.get("folded_through", 0), 2**53))
+    summary = Summary(stored, _number(value.get("version", 1), 2**31), _number(value.get("updated", 0), 2**53))
     summary.answers.take(value.get("answers", ()))
     return summary
+
+
+def _number(value: Any, end: int) -> int:
+    if type(value) is not int or not 0 <= value < end:
+        raise TypeError("a whole number is expected")
+    return value
