@@ -11,6 +11,9 @@ from sidecar.compaction.answers import Answers
 from sidecar.storage.journal import Journal
 from sidecar.storage.keys import ActorId
 
+# What a history costs that holds nothing, so that looking for actors who never spoke fills no memory either.
+_EMPTY_CHARS = 1_000
+
 
 @dataclass
 class OpenHistory:
@@ -44,7 +47,7 @@ class OpenHistories:
             self._forget_size(who)
             self._known[who] = opened
             self._known.move_to_end(who)
-            size = (opened.history.weight, opened.history.session_weight)
+            size = (opened.history.weight + _EMPTY_CHARS, opened.history.session_weight)
             self._sizes[who] = size
             self._chars += size[0]
             self.session_chars += size[1]

@@ -26,7 +26,7 @@ from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
 _FILE = "summary.json"
-_MAX_CACHED = 4_096
+_MAX_CACHED = 1_024
 _KEPT_ANSWERS = 16
 
 

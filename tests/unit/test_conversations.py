@@ -221,7 +221,7 @@ def test_messages_of_this_process_only_are_bounded():
 def test_the_histories_in_memory_are_bounded_but_for_those_that_are_nowhere_else():
     disk = SessionDisk(Path("/world"))
     actors, saves = Actors(disk), SaveStates(disk)
-    limits = ChatSettings(max_cached_chars=500)
+    limits = ChatSettings(max_cached_chars=4_000)
     store = HistoryStore(disk, actors, saves, limits, lambda diagnostic: None)
     people = [actor_id(actor=f"a{number}") for number in range(10)]
     for number, who in enumerate(people):
