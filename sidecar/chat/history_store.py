@@ -9,7 +9,7 @@ Calls for one actor are made one at a time by the caller.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from sidecar.errors import Corrupt, LimitReached, Reason
 from sidecar.settings import ChatSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.journal import Journal, Torn
+from sidecar.storage.journal import Journal, Torn, whole_rows
 from sidecar.storage.keys import ActorId
 from sidecar.storage.save_state import SaveStates
 
@@ -137,7 +137,10 @@ class HistoryStore:
         try:
             return self._open(who)
         except Corrupt:
-            return self._new(who)
+            opened = self._new(who)
+            rows, _ = whole_rows(self._disk.read(self._file(who)))
+            opened.history.last_order, opened.history.last_number = _last_numbers(rows)
+            return opened
 
     def _new(self, who: ActorId) -> OpenHistory:
         journal = Journal(self._disk, self._file(who))
@@ -201,6 +204,16 @@ def take_row(opened: OpenHistory, value: Mapping[str, Any]) -> list[Row]:
     if "answer" in value:
         opened.answers.take([value["answer"]])
     return [row_from_json(value)]
+
+
+def _last_numbers(rows: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+    """Where the numbers of a damaged history stand, as far as it can be read: they go on after it was cleared."""
+    last = [0, 0]
+    for row in rows:
+        for index, value in enumerate(row.get("last", (row.get("o"), row.get("m")))):
+            if type(value) is int and index < len(last):
+                last[index] = max(last[index], value)
+    return last[0], last[1]
 
 
 def _head(opened: OpenHistory) -> dict[str, Any]:

@@ -245,3 +245,33 @@ def test_a_save_that_was_restored_brings_back_nothing_of_this_process():
     assert [row.content for row in world.histories.read(WHO).chat] == [text for text, kept in world.said if kept]
     assert "secret" not in world.summaries.read(WHO).text
     assert [row.content for row in world.histories.read(other).chat] == ["elsewhere"]
+
+
+def test_a_history_that_lost_its_end_in_a_power_cut_loses_nothing_that_is_said_later():
+    world = World()
+    world.say(8)
+    world.compact(messages=1)
+    (file,) = (path for path in world.disk._files if path.name == "history.jsonl")
+    lines = bytes(world.disk._files[file]).splitlines(keepends=True)
+    world.disk.replace(file, b"".join(lines[:5]))
+    world.said = world.said[:5]
+    world.restart()
+    world.say(8)
+    world.say(8)
+    snapshot = world.begin().run()
+    folded = {line.removeprefix("- user: ") for line in snapshot.summary.splitlines()}
+    assert {text for text, _ in world.said} <= folded | {message.content for message in snapshot.recent}
+    assert {text for text, _ in world.said[:13]} <= set(world.archived())
+
+
+def test_the_numbers_of_a_damaged_history_go_on_after_it_was_cleared():
+    world = World()
+    world.say(6)
+    (file,) = (path for path in world.disk._files if path.name == "history.jsonl")
+    lines = bytes(world.disk._files[file]).splitlines(keepends=True)
+    world.disk.replace(file, b"".join([lines[0], b"garbage\n", *lines[2:]]))
+    world.said.clear()
+    world.restart()
+    world.conversations.clear(WHO, archive=False)
+    world.say(1)
+    assert world.histories.read(WHO).chat[0].number == 7
