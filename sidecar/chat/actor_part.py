@@ -18,6 +18,9 @@ class Forgets(Protocol):
     def erased(self, who: ActorId) -> None:
         """Forget this one."""
 
+    def forget_save(self, save: str) -> None:
+        """Forget all of this save."""
+
 
 class ConversationPart:
     """History, archive and summary of an actor."""
@@ -29,7 +32,7 @@ class ConversationPart:
         self._histories = histories
         self._archive = archive
         self._summaries = summaries
-        self._forgets = forgets
+        self._all: Sequence[Forgets] = (histories, archive, summaries, *forgets)
 
     def counted(self, who: ActorId) -> Mapping[str, int]:
         """Messages, further transcript rows, archived messages and summaries; 0 for what cannot be read."""
@@ -43,9 +46,13 @@ class ConversationPart:
 
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
-        stores: list[Forgets] = [self._histories, self._archive, self._summaries, *self._forgets]
-        for store in stores:
+        for store in self._all:
             store.erased(who)
+
+    def forget_save(self, save: str) -> None:
+        """Forget what is in memory of a whole save, also what was never stored: it was restored or erased."""
+        for store in self._all:
+            store.forget_save(save)
 
     def _archived(self, who: ActorId) -> int:
         try:

@@ -170,18 +170,25 @@ class CompactionService:
 
     async def _compact_stored(self, who: ActorId, asked: Asked, backend_id: str) -> compaction_pb2.CompactResponse:
         for _ in range(_TRIES):
-            pending = await self._workers.run(who, partial(self._rounds.begin, who, asked, backend_id=backend_id))
-            if pending.summariser is None:
-                snapshot = await self._workers.run(who, pending.run)
-            else:
+            begin = partial(self._rounds.begin, who, asked, backend_id=backend_id)
+            pending, snapshot, saved = await self._workers.run(who, partial(self._at_once, begin))
+            if snapshot is None:
                 snapshot = await self._models.run(who, pending.run)
-            saved = await self._workers.run(who, partial(self._rounds.commit, pending, snapshot))
+                saved = await self._workers.run(who, partial(self._rounds.commit, pending, snapshot))
             if saved is not None:
                 return compaction_to(pending, snapshot, saved, asked)
         raise Stale(
             "the conversation changed while it was compacted, each time again; nothing was stored: call again later",
             reason=Reason.VERSION_MISMATCH,
         )
+
+    def _at_once(self, begin: Callable[[], Pending]) -> tuple[Pending, Snapshot | None, Summary | None]:
+        """A compaction from beginning to end, unless it waits for a model: that one is only begun."""
+        pending = begin()
+        if pending.summariser is not None:
+            return pending, None, None
+        snapshot = pending.run()
+        return pending, snapshot, self._rounds.commit(pending, snapshot)
 
     async def _compact_held(
         self, who: ActorId, request: compaction_pb2.CompactRequest
