@@ -53,9 +53,11 @@ class ActorFiles:
 
     def measure(self, who: ActorId) -> dict[str, int] | None:
         """What an erasure would remove; None where nothing is kept."""
-        if not self._actors.exists(who):
+        counted = self._counted(who)
+        exists = self._actors.exists(who)
+        if not exists and not any(counted.values()):
             return None
-        return {"actors": 1, "bytes": self._bytes(who)} | self._counted(who)
+        return {"actors": int(exists), "bytes": self._bytes(who)} | counted
 
     def erase(self, who: ActorId) -> dict[str, int] | None:
         """Forget the actor; what was removed, or None where nothing was kept. A kill in the middle leaves no half."""

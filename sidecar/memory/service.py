@@ -16,7 +16,7 @@ from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, actor_from, actor_to, page, state_to, time_to
 
 _MAX_KEY_CHARS = 512
@@ -191,7 +191,7 @@ class DocumentService:
             actors = [self._described(who) for who in chosen.items]
             return memory_pb2.ListActorsResponse(actors=actors, next_page_token=chosen.next_token)
 
-        response = await self._workers.run(("actors", save), list_actors)
+        response = await self._workers.run(SaveKey("actors", save), list_actors)
         response.save.CopyFrom(state_to(self._saves.state(save)))
         return response
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sidecar.errors import Corrupt, LimitReached, LorekeeperError, NotReady, Reason, Unavailable
+from sidecar.storage.cloning import PASSING, Measured, TreeWalk
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -73,6 +74,19 @@ class Disk(Protocol):
 
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder; no effect where there is none."""
+        ...
+
+    def clone(self, source: Path, target: Path) -> Measured:
+        """Make the folder ``target``, which must not exist, hold what ``source`` holds now, and keep it whatever is
+        written to ``source`` afterwards. What is being written or removed is left out."""
+        ...
+
+    def measure(self, *folders: Path) -> Measured:
+        """How much lies in folders; nothing where there is none."""
+        ...
+
+    def below(self, folder: Path) -> Disk:
+        """The same disk with ``folder`` as its root: a data folder within the data folder, for what is prepared."""
         ...
 
 
@@ -135,7 +149,7 @@ class FileDisk:
         self._refuse_links(path)
         with self._told(path), self._watched():
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_FOLLOW | _BINARY
-            descriptor = os.open(path, flags, 0o600)
+            descriptor = self._open_apart(path, flags)
             try:
                 offset = os.fstat(descriptor).st_size
                 self._append_or_undo(descriptor, data, offset, sync=sync)
@@ -144,6 +158,15 @@ class FileDisk:
             if sync and offset == 0:
                 self._sync_folder(path.parent)
             return offset
+
+    def _open_apart(self, path: Path, flags: int) -> int:
+        """Open a file to change it in place: first taken apart from its other names, which a checkpoint holds."""
+        descriptor = os.open(path, flags, 0o600)
+        if os.fstat(descriptor).st_nlink <= 1:
+            return descriptor
+        os.close(descriptor)
+        self.replace(path, self.read(path))
+        return os.open(path, flags, 0o600)
 
     def _append_or_undo(self, descriptor: int, data: bytes, offset: int, *, sync: bool) -> None:
         try:
@@ -166,7 +189,7 @@ class FileDisk:
     def truncate(self, path: Path, length: int) -> None:
         self._refuse_links(path)
         with self._told(path):
-            descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
+            descriptor = self._open_apart(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
             try:
                 os.ftruncate(descriptor, length)
                 self._sync_file(descriptor)
@@ -217,6 +240,30 @@ class FileDisk:
                 return
             self._sync_folder(path.parent)
 
+    def clone(self, source: Path, target: Path) -> Measured:
+        self._refuse_links(source)
+        self._refuse_links(target.parent)
+        with self._told(target), self._watched():
+            total = TreeWalk(self._refuse_link, sync=self._sync_path).clone(source, target)
+            self._sync_folder(target.parent)
+            return total
+
+    def measure(self, *folders: Path) -> Measured:
+        with self._told(self.root):
+            return TreeWalk(self._refuse_link).measure(folders)
+
+    def below(self, folder: Path) -> Disk:
+        return FileDisk(folder, durable=self._durable, writable=self._writable)
+
+    def _sync_path(self, path: str) -> None:
+        if os.name == "nt" and Path(path).is_dir():
+            return
+        descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+        try:
+            self._sync_file(descriptor)
+        finally:
+            os.close(descriptor)
+
     def _sync_file(self, descriptor: int) -> None:
         if self._durable:
             os.fsync(descriptor)
@@ -234,13 +281,16 @@ class FileDisk:
         """Every part below the data folder must be what it seems."""
         part = path
         while part != self.root and part != part.parent:
-            if _is_link(part):
-                raise Corrupt(
-                    f"'{self._shown(part)}' in the data folder is a link; put the real file or folder in its place",
-                    reason=Reason.STORAGE_UNSAFE,
-                    file=self._shown(part),
-                )
+            self._refuse_link(part)
             part = part.parent
+
+    def _refuse_link(self, path: Path) -> None:
+        if _is_link(path):
+            raise Corrupt(
+                f"'{self._shown(path)}' in the data folder is a link; put the real file or folder in its place",
+                reason=Reason.STORAGE_UNSAFE,
+                file=self._shown(path),
+            )
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
@@ -310,10 +360,11 @@ def _write_all(descriptor: int, data: bytes) -> None:
 class SessionDisk:
     """Process memory in the shape of a disk: nothing of it outlives the daemon."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, within: SessionDisk | None = None) -> None:
         self.root = root
-        self._files: dict[Path, bytearray] = {}
-        self._folders: set[Path] = {root}
+        self._files: dict[Path, bytearray] = within._files if within else {}
+        self._folders: set[Path] = within._folders if within else set()
+        self._folders.add(root)
 
     def exists(self, path: Path) -> bool:
         return path in self._files or path in self._folders
@@ -354,6 +405,27 @@ class SessionDisk:
         self._folders -= folders
         self._folders |= {new / path.relative_to(old) for path in folders}
 
+    def clone(self, source: Path, target: Path) -> Measured:
+        total = Measured()
+        for path in [path for path in self._folders if path == source or source in path.parents]:
+            self._folders.add(target / path.relative_to(source))
+        for path, data in [(path, data) for path, data in self._files.items() if source in path.parents]:
+            if not path.name.endswith(PASSING):
+                self._files[target / path.relative_to(source)] = bytearray(data)
+                total.take(len(data))
+                total.copied += 1
+        return total
+
+    def measure(self, *folders: Path) -> Measured:
+        total = Measured()
+        for path, data in list(self._files.items()):
+            if any(folder in path.parents for folder in folders):
+                total.take(len(data))
+        return total
+
+    def below(self, folder: Path) -> Disk:
+        return SessionDisk(folder, self)
+
     def make_folder(self, path: Path) -> None:
         self._folders.update({path, *path.parents})
 
@@ -362,5 +434,6 @@ class SessionDisk:
         return sorted({entry.name for entry in entries if entry.parent == path and entry != path})
 
     def remove(self, path: Path) -> None:
-        self._files = {p: data for p, data in self._files.items() if p != path and path not in p.parents}
-        self._folders = {p for p in self._folders if p != path and path not in p.parents}
+        for file in [file for file in self._files if file == path or path in file.parents]:
+            del self._files[file]
+        self._folders -= {folder for folder in self._folders if folder == path or path in folder.parents}

@@ -1,4 +1,7 @@
-"""Disk work in threads: never on the event loop, one call at a time for one key (an actor, a save)."""
+"""Disk work in threads: never on the event loop, one call at a time for one key (an actor, a save).
+
+Every key tells its save, so that a checkpoint can have the save's files stand still.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,27 @@ import asyncio
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from sidecar.errors import LimitReached, Reason
+from sidecar.storage.save_gate import SaveGate
 
 T = TypeVar("T")
+
+
+class OfSave(Hashable, Protocol):
+    """What work may be ordered by: an actor's address, or a :class:`SaveKey`."""
+
+    @property
+    def save(self) -> str: ...
+
+
+class SaveKey(NamedTuple):
+    """Work of one ``kind`` on a whole save; ``save`` is empty for what belongs to none."""
+
+    kind: str
+    save: str
 
 
 @dataclass(slots=True)
@@ -27,12 +45,13 @@ class Workers:
     """
 
     def __init__(self, *, threads: int, queue: int) -> None:
+        self.gate = SaveGate()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="disk")
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._queue = queue
         self._calls: set[asyncio.Task[object]] = set()
 
-    async def run(self, key: Hashable, work: Callable[[], T]) -> T:
+    async def run(self, key: OfSave, work: Callable[[], T]) -> T:
         """The answer of ``work``, called in a thread while no other work for ``key`` runs.
 
         Raises LimitReached when ``queue`` calls are under way.
@@ -54,12 +73,16 @@ class Workers:
             call.abandoned = True
             raise
 
-    async def _locked(self, key: Hashable, work: Callable[[], T], call: _Call) -> T:
+    async def _locked(self, key: OfSave, work: Callable[[], T], call: _Call) -> T:
         lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock:
+        async with lock, self.gate.work(key.save):
             if call.abandoned:
                 raise asyncio.CancelledError
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            return await self.run_past_gate(work)
+
+    async def run_past_gate(self, work: Callable[[], T]) -> T:
+        """The answer of ``work``, called in a thread at once: for who has the save still or alone."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _ended(self, task: asyncio.Task[object]) -> None:
         self._calls.discard(task)
