@@ -29,6 +29,9 @@ class MemorySettings:
 
     max_document_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest document")
     max_versions: int = limit(30, 1, 1_000, "versions", "versions kept of a document")
+    max_arguments_chars: int = limit(
+        1_000_000, 1_000, 10_000_000, "code points", "the arguments of one tool call as JSON"
+    )
     max_edits: int = limit(256, 1, 4_096, "edits", "edits in one EditDocument call")
     max_cached_chars: int = limit(
         4_000_000, 0, 1_000_000_000, "code points", "documents and versions kept in memory for reading"

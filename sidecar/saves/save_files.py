@@ -23,7 +23,7 @@ from sidecar.settings import SavesSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
-from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, save_from_json, save_to_json
+from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, about_from_json, save_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class SaveFiles:
 
     def _take(self, checkpoint: Checkpoint, staged: Path, now: SaveState) -> None:
         self.checkpoints.take(checkpoint, staged)
-        _, about = save_from_json(read_json(self._disk, staged / SAVE_FILE) or {})
+        about = about_from_json(read_json(self._disk, staged / SAVE_FILE) or {})
         self.stamp(staged, checkpoint.save, SaveState(now.revision + 1, now.epoch + 1), about)
 
     def _fork_into(self, staged: Path, fork: Fork) -> Method:
@@ -220,9 +220,10 @@ class SaveFiles:
         else:
             self._parts.quiet(fork.source)
             measured = self._disk.clone(self.layout.live(fork.source), staged)
-        state, about = save_from_json(read_json(self._disk, staged / SAVE_FILE) or {})
+        stored = read_json(self._disk, staged / SAVE_FILE) or {}
+        state, about = SaveState(int(stored.get("revision", 0))), about_from_json(stored)
         timelines = forked(about.timelines, old=fork.old_timeline, new=fork.new_timeline)
-        self.stamp(staged, fork.save, SaveState(state.revision, 0), SaveAbout(self._clock(), fork.source, timelines))
+        self.stamp(staged, fork.save, state, SaveAbout(self._clock(), fork.source, timelines))
         if fork.name:
             self._settings.rename(staged, fork.name)
         return method_of(measured)

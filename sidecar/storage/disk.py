@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -127,7 +127,7 @@ class FileDisk:
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)
         temporary = path.with_name(path.name + ".tmp")
-        with self._told(path), self._watched():
+        with self._told(path), self._writing():
             try:
                 self._write_new(temporary, data)
                 os.replace(temporary, path)
@@ -135,6 +135,7 @@ class FileDisk:
                 temporary.unlink(missing_ok=True)
                 raise
             self._sync_folder(path.parent)
+        self._tell(writable=True)
 
     def _write_new(self, path: Path, data: bytes) -> None:
         path.unlink(missing_ok=True)
@@ -147,7 +148,7 @@ class FileDisk:
 
     def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
         self._refuse_links(path)
-        with self._told(path), self._watched():
+        with self._told(path), self._writing():
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_FOLLOW | _BINARY
             descriptor = self._open_apart(path, flags)
             try:
@@ -157,7 +158,8 @@ class FileDisk:
                 os.close(descriptor)
             if sync and offset == 0:
                 self._sync_folder(path.parent)
-            return offset
+        self._tell(writable=True)
+        return offset
 
     def _open_apart(self, path: Path, flags: int) -> int:
         """Open a file to change it in place: first taken apart from its other names, which a checkpoint holds."""
@@ -188,7 +190,7 @@ class FileDisk:
 
     def truncate(self, path: Path, length: int) -> None:
         self._refuse_links(path)
-        with self._told(path):
+        with self._told(path), self._writing():
             descriptor = self._open_apart(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
             try:
                 os.ftruncate(descriptor, length)
@@ -199,7 +201,7 @@ class FileDisk:
     def rename(self, old: Path, new: Path) -> None:
         self._refuse_links(old)
         self._refuse_links(new.parent)
-        with self._told(new):
+        with self._told(new), self._writing():
             os.replace(old, new)
             for folder in {old.parent, new.parent}:
                 self._sync_folder(folder)
@@ -210,7 +212,7 @@ class FileDisk:
             return
         if path != self.root:
             self.make_folder(path.parent)
-        with self._told(path):
+        with self._told(path), self._writing():
             if path == self.root:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             else:
@@ -230,7 +232,7 @@ class FileDisk:
         import shutil
 
         self._refuse_links(path.parent)
-        with self._told(path):
+        with self._told(path), self._writing():
             try:
                 if self.is_folder(path):
                     shutil.rmtree(path)
@@ -243,7 +245,7 @@ class FileDisk:
     def clone(self, source: Path, target: Path) -> Measured:
         self._refuse_links(source)
         self._refuse_links(target.parent)
-        with self._told(target), self._watched():
+        with self._told(target), self._writing():
             total = TreeWalk(self._refuse_link, sync=self._sync_path).clone(source, target)
             self._sync_folder(target.parent)
             return total
@@ -296,18 +298,19 @@ class FileDisk:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Notice when writing stops to work and when it works again."""
+    def _writing(self) -> Iterator[None]:
+        """Notice when the system begins to refuse writes."""
         try:
             yield
         except OSError as error:
-            if not self._refused and error.errno in _FULL | _READ_ONLY:
-                self._refused = True
-                self._writable(False)
+            if error.errno in _FULL | _READ_ONLY:
+                self._tell(writable=False)
             raise
-        if self._refused:
-            self._refused = False
-            self._writable(True)
+
+    def _tell(self, *, writable: bool) -> None:
+        if self._refused == writable:
+            self._refused = not writable
+            self._writable(writable)
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:
@@ -373,46 +376,50 @@ class SessionDisk:
         return path in self._folders
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
-        data = self._files.get(path)
-        if data is None:
-            raise FileNotFoundError(errno.ENOENT, "no such file in this session", path.name)
+        data = self._file(path)
         return bytes(data[offset:] if length is None else data[offset : offset + length])
 
     def size(self, path: Path) -> int:
         return len(self._files.get(path, b""))
 
     def replace(self, path: Path, data: bytes) -> None:
+        self._require_folder(path.parent)
         self._files[path] = bytearray(data)
 
     def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
+        self._require_folder(path.parent)
         file = self._files.setdefault(path, bytearray())
         offset = len(file)
         file += data
         return offset
 
     def sync(self, path: Path) -> None:
-        """Nothing to do: there is no disk."""
+        """There is no disk; only a file that is missing is told."""
+        self._file(path)
 
     def truncate(self, path: Path, length: int) -> None:
-        del self._files[path][length:]
+        data = self._file(path)
+        self._files[path] = data[:length].ljust(length, b"\0")
 
     def rename(self, old: Path, new: Path) -> None:
-        moved = {path: data for path, data in self._files.items() if path == old or old in path.parents}
-        folders = {path for path in self._folders if path == old or old in path.parents}
-        for path, data in moved.items():
-            del self._files[path]
-            self._files[new / path.relative_to(old)] = data
-        self._folders -= folders
-        self._folders |= {new / path.relative_to(old) for path in folders}
+        if not self.exists(old):
+            raise _missing(old)
+        for path in self._below(old, self._files):
+            self._files[new / path.relative_to(old)] = self._files.pop(path)
+        for path in self._below(old, self._folders):
+            self._folders.remove(path)
+            self._folders.add(new / path.relative_to(old))
 
     def clone(self, source: Path, target: Path) -> Measured:
+        if not self.exists(source):
+            raise _missing(source)
         total = Measured()
-        for path in [path for path in self._folders if path == source or source in path.parents]:
+        for path in self._below(source, self._folders):
             self._folders.add(target / path.relative_to(source))
-        for path, data in [(path, data) for path, data in self._files.items() if source in path.parents]:
+        for path in self._below(source, self._files):
             if not path.name.endswith(PASSING):
-                self._files[target / path.relative_to(source)] = bytearray(data)
-                total.take(len(data))
+                self._files[target / path.relative_to(source)] = bytearray(self._files[path])
+                total.take(len(self._files[path]))
                 total.copied += 1
         return total
 
@@ -434,6 +441,23 @@ class SessionDisk:
         return sorted({entry.name for entry in entries if entry.parent == path and entry != path})
 
     def remove(self, path: Path) -> None:
-        for file in [file for file in self._files if file == path or path in file.parents]:
+        for file in self._below(path, self._files):
             del self._files[file]
-        self._folders -= {folder for folder in self._folders if folder == path or path in folder.parents}
+        self._folders.difference_update(self._below(path, self._folders))
+
+    def _below(self, path: Path, entries: Iterable[Path]) -> list[Path]:
+        """``path`` and all that is in it. A list of its own: other threads go on with other files meanwhile."""
+        return [entry for entry in list(entries) if entry == path or path in entry.parents]
+
+    def _file(self, path: Path) -> bytearray:
+        if path not in self._files:
+            raise _missing(path)
+        return self._files[path]
+
+    def _require_folder(self, path: Path) -> None:
+        if path not in self._folders:
+            raise _missing(path)
+
+
+def _missing(path: Path) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, "not there in this session", path.name)

@@ -7,6 +7,7 @@ from the ceiling, which is higher than any that was ever told.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sidecar.errors import Reason, Stale
+from sidecar.errors import LorekeeperError, Reason, Stale
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, stored_number, write_json
 from sidecar.storage.keys import save_folder
 
 _AHEAD = 1_000
@@ -93,8 +94,8 @@ class SaveStates:
                 self._create(save)
 
     def close(self) -> None:
-        """Write the exact revisions, so that a clean restart goes on without a gap."""
-        with self._lock:
+        """Write the exact revisions, so that a clean restart goes on without a gap; where it cannot, there is one."""
+        with self._lock, contextlib.suppress(LorekeeperError):
             for save, opened in self._open.items():
                 if opened.revision != opened.ceiling:
                     self._write(save, opened, opened.revision)
@@ -108,8 +109,8 @@ class SaveStates:
         stored = read_json(self._disk, self._path(save))
         if stored is None:
             return None
-        state, about = save_from_json(stored)
-        return self._open.setdefault(save, _Open(state.revision, state.epoch, state.revision, about))
+        revision, epoch = (stored_number(self._disk, self._path(save), stored, name) for name in ("revision", "epoch"))
+        return self._open.setdefault(save, _Open(revision, epoch, revision, about_from_json(stored)))
 
     def _create(self, save: str) -> _Open:
         self._disk.make_folder(self._path(save).parent)
@@ -139,11 +140,10 @@ def save_to_json(save: str, state: SaveState, about: SaveAbout) -> dict[str, Any
     }
 
 
-def save_from_json(stored: Mapping[str, Any]) -> tuple[SaveState, SaveAbout]:
-    """What ``save.json`` tells."""
-    about = SaveAbout(
+def about_from_json(stored: Mapping[str, Any]) -> SaveAbout:
+    """What ``save.json`` tells besides the state; an older one tells nothing."""
+    return SaveAbout(
         created=float(stored.get("created", 0)),
         forked_from=str(stored.get("forked_from", "")),
         timelines={str(old): str(new) for old, new in stored.get("timelines", {}).items()},
     )
-    return SaveState(int(stored["revision"]), int(stored["epoch"])), about
