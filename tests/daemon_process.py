@@ -23,6 +23,7 @@ DATA = {
     "backends.json",
     "backups",
     "checkpoints",
+    "exchange",
     "format.json",
     "index",
     "logs",

@@ -1,4 +1,5 @@
-"""The edge around every method: token, error mapping, counting. Servicers below it are plain ``async`` methods.
+"""The edge around every method: token, error mapping, counting, and the gate of the save that a call is on. Servicers
+below it are plain ``async`` methods.
 
 A servicer is any object whose methods carry the names of the contract. A method of the contract that no servicer has
 answers UNIMPLEMENTED with a reason.
@@ -18,6 +19,7 @@ import grpc
 
 from sidecar.daemon.contract import descriptor
 from sidecar.daemon.mapping import abort, internal, is_cancellation
+from sidecar.daemon.save_door import SaveDoor, SaveOf, save_reader
 from sidecar.daemon.stats import CallStats
 from sidecar.errors import LorekeeperError, NotBuilt, Reason, Unauthenticated
 
@@ -37,7 +39,8 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
     ``services`` has, for each full name, what makes the objects that answer it; the first that has a method wins.
     """
 
-    def __init__(self, *, token: str, stats: CallStats, services: Mapping[str, Open]) -> None:
+    def __init__(self, *, token: str, stats: CallStats, services: Mapping[str, Open], door: SaveDoor) -> None:
+        self._door = door
         self._expected = f"Bearer {token}".encode()
         self._stats = stats
         self._closed = dict(services)
@@ -71,29 +74,31 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         make = getattr(grpc, f"{kinds[0]}_{kinds[1]}_rpc_method_handler")
         wrap = self._stream if method.server_streaming else self._unary
         return make(
-            wrap(name, answer),
+            wrap(name, answer, save_reader(method)),
             request_deserializer=method.input_type._concrete_class.FromString,
             response_serializer=method.output_type._concrete_class.SerializeToString,
         )
 
-    def _unary(self, name: str, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    def _unary(self, name: str, answer: Callable[..., Awaitable[Any]], save_of: SaveOf) -> Callable[..., Any]:
         async def call(request: Any, context: Context) -> Any:
             with self._counted(name):
                 try:
                     self._check(context)
-                    return await answer(request, context)
+                    with await self._door.enter(save_of(request), context):
+                        return await answer(request, context)
                 except Exception as error:
                     await self._failed(context, error)
 
         return call
 
-    def _stream(self, name: str, answer: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
+    def _stream(self, name: str, answer: Callable[..., AsyncIterator[Any]], save_of: SaveOf) -> Callable[..., Any]:
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             with self._counted(name):
                 try:
                     self._check(context)
-                    async for response in answer(request, context):
-                        yield response
+                    with await self._door.enter(save_of(request), context):
+                        async for response in answer(request, context):
+                            yield response
                 except Exception as error:
                     await self._failed(context, error)
 

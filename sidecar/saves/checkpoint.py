@@ -67,6 +67,11 @@ class Checkpoint:
     bytes: int
     rewritten: bool = False
 
+    @property
+    def newest_first(self) -> str:
+        """Sorts checkpoints of a save from the newest to the oldest."""
+        return f"{10**20 - int(self.checkpoint_id.split('-')[1]):020d}"
+
 
 def new_id(nanoseconds: int, newest: str) -> str:
     """An id that sorts behind ``newest`` (empty: there is none) whatever the clock says."""

@@ -28,7 +28,6 @@ from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.save_state import SaveState
 
-_PARTIAL = ".partial"
 # In place of a count of files: something is being erased from it, or was when the daemon was killed.
 UNKNOWN = -1
 
@@ -71,11 +70,11 @@ class CheckpointStore:
 
     def create(self, save: str, describe: Callable[[Measured], Checkpoint]) -> Checkpoint:
         """Keep the save's folder as it is now; ``describe`` tells, once its files are counted, what is kept."""
-        live, partial = self._layout.live(save), self._layout.checkpoint(save, "new" + _PARTIAL)
-        self._disk.remove(partial)
+        partial = self._layout.workplace()
         self._disk.make_folder(partial)
+        self._disk.make_folder(self._layout.checkpoints(save))
         try:
-            checkpoint = describe(self._disk.clone(live, partial / FILES))
+            checkpoint = describe(self._disk.clone(self._layout.live(save), partial / FILES))
             write_json(self._disk, partial / CHECKPOINT_FILE, checkpoint_to_json(checkpoint))
             self._disk.rename(partial, self._layout.checkpoint(save, checkpoint.checkpoint_id))
         except BaseException:
@@ -126,15 +125,14 @@ class CheckpointStore:
         """The folder of what a checkpoint holds."""
         return self._layout.checkpoint(save, checkpoint_id) / FILES
 
-    def delete(self, save: str, checkpoint_id: str) -> bool:
-        """Remove a checkpoint; False where there was none. A kill in the middle leaves none."""
+    def delete(self, save: str, checkpoint_id: str) -> int | None:
+        """Remove a checkpoint; the bytes that the disk got back, None where there was none. A kill leaves no half."""
         folder = self._layout.checkpoint(save, checkpoint_id)
         if not is_id(checkpoint_id) or not self._disk.exists(folder):
-            return False
-        doomed = folder.with_name(folder.name + ".erased")
-        self._disk.rename(folder, doomed)
-        self._disk.remove(doomed)
-        return True
+            return None
+        freed = self._disk.measure(folder).own_bytes
+        self._layout.remove(self._disk, folder)
+        return freed
 
     @contextmanager
     def rewriting(self, save: str, checkpoint_id: str) -> Iterator[None]:
@@ -156,13 +154,6 @@ class CheckpointStore:
         of_kind = [checkpoint for checkpoint in self.of_save(save) if checkpoint.wish.kind is kind]
         for checkpoint in of_kind[count:]:
             self.delete(save, checkpoint.checkpoint_id)
-
-    def sweep(self) -> None:
-        """Remove what a kill left half made or half removed."""
-        for folder in self._disk.names(self._layout.all_checkpoints):
-            for name in self._disk.names(self._layout.all_checkpoints / folder):
-                if not is_id(name):
-                    self._disk.remove(self._layout.all_checkpoints / folder / name)
 
     def _write(self, checkpoint: Checkpoint) -> None:
         folder = self._layout.checkpoint(checkpoint.save, checkpoint.checkpoint_id)

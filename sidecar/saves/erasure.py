@@ -9,12 +9,12 @@ from pathlib import Path
 
 from sidecar.errors import LorekeeperError
 from sidecar.memory.actor_files import ActorFiles
-from sidecar.saves.forgetting import Who
 from sidecar.saves.layout import FILES
 from sidecar.saves.parts import SaveParts
 from sidecar.saves.save_files import SaveFiles
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
+from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import ActorId, actor_folder
 
 
@@ -76,10 +76,7 @@ class ActorCopies:
 
     def _clean(self, folder: Path, names: Iterable[str], who: Who) -> None:
         for name in names:
-            if self._disk.exists(folder / name):
-                doomed = folder / (name + ".erased")
-                self._disk.rename(folder / name, doomed)
-                self._disk.remove(doomed)
+            self._files.layout.remove(self._disk, folder / name)
         self._parts.forget_mentions(folder, who, dry_run=False)
 
     def _checkpoints(self, save: str) -> dict[str, Path]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+from sidecar.storage.disk import Disk
 from sidecar.storage.keys import save_folder
 
 FILES = "files"
@@ -45,5 +46,13 @@ class Layout:
         return self.exchanges / self.live(save).name
 
     def workplace(self) -> Path:
-        """A folder of one's own that the next start removes where it is left."""
+        """The path of a new folder of one's own, which the next start removes where it is left."""
         return self.exchanges / f"x-{secrets.token_hex(8)}"
+
+    def remove(self, disk: Disk, path: Path) -> None:
+        """Remove a folder or a file, at once for whoever looks: a kill in the middle leaves no half in its place."""
+        if disk.exists(path):
+            disk.make_folder(self.exchanges)
+            doomed = self.workplace()
+            disk.rename(path, doomed)
+            disk.remove(doomed)

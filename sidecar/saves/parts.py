@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from sidecar.saves.forgetting import Who
+from sidecar.storage.forgetting import Who
 
 
 class SavePart(Protocol):
@@ -20,7 +20,7 @@ class SavePart(Protocol):
         """The files of the save are others now, or gone: forget what is cached, and what was derived from them."""
         ...
 
-    def counted(self, save: str) -> Mapping[str, int]:
+    def save_counted(self, save: str) -> Mapping[str, int]:
         """How many things a save holds, by the names of the contract's Erasure (``documents``, ``records``, …)."""
         ...
 
@@ -45,7 +45,7 @@ class SaveParts:
             part.exchanged(save)
 
     def counted(self, save: str) -> dict[str, int]:
-        return {name: count for part in self._parts for name, count in part.counted(save).items()}
+        return {name: count for part in self._parts for name, count in part.save_counted(save).items()}
 
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
         """Every part does it, whatever the others had to do."""

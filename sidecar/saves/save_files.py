@@ -203,12 +203,6 @@ class SaveFiles:
         own = [folder.relative_to(root) for folder in (self.layout.live(save), self.layout.checkpoints(save))]
         return [place / folder for place in places for folder in own if self._disk.exists(place / folder)]
 
-    def recover(self) -> list[str]:
-        """At the start: end what a kill left half done, remove what was only prepared."""
-        ended = self.exchanges.recover()
-        self.checkpoints.sweep()
-        return ended
-
     def _take(self, checkpoint: Checkpoint, staged: Path, now: SaveState) -> None:
         self.checkpoints.take(checkpoint, staged)
         about = about_from_json(read_json(self._disk, staged / SAVE_FILE) or {})

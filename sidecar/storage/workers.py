@@ -6,10 +6,10 @@ Every key tells its save, so that a checkpoint can have the save's files stand s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from sidecar.errors import LimitReached, Reason
@@ -38,14 +38,14 @@ class _Call:
 
 
 class Workers:
-    """``threads`` at work, at most ``queue`` calls in all waiting or running.
+    """Through ``gate``, ``threads`` at work, at most ``queue`` calls in all waiting or running.
 
     A caller that goes away while its work waits changes nothing; work that has begun is finished, and the key stays
     locked until it is.
     """
 
-    def __init__(self, *, threads: int, queue: int) -> None:
-        self.gate = SaveGate()
+    def __init__(self, gate: SaveGate, *, threads: int, queue: int) -> None:
+        self._gate = gate
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="disk")
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._queue = queue
@@ -64,18 +64,22 @@ class Workers:
                 value=self._queue,
             )
         call = _Call()
-        task = asyncio.ensure_future(self._locked(key, work, call))
-        self._calls.add(task)
-        task.add_done_callback(self._ended)
         try:
-            return await asyncio.shield(task)
+            return await self.to_the_end(self._locked(key, work, call))
         except asyncio.CancelledError:
             call.abandoned = True
             raise
 
+    async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """The answer of ``work``, which goes on when the caller goes away."""
+        task = asyncio.ensure_future(work)
+        self._calls.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
     async def _locked(self, key: OfSave, work: Callable[[], T], call: _Call) -> T:
         lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock, self.gate.work(key.save):
+        async with lock, self._gate.work(key.save):
             if call.abandoned:
                 raise asyncio.CancelledError
             return await self.run_past_gate(work)
