@@ -50,6 +50,10 @@ class SaveAccess:
         """The answer of work while one save stands still and nobody uses the other."""
         return await self._workers.to_the_end(self._forking(source, new, self._patience(context), work))
 
+    def later(self, work: Callable[[], None]) -> None:
+        """Begin work that belongs to no save and that nobody waits for."""
+        self._workers.begin(SaveKey("saves", ""), work)
+
     async def _still(self, save: str, seconds: float, work: Callable[[], T]) -> T:
         async with self._gate.still(save, seconds=seconds):
             return await self._workers.run_past_gate(work)

@@ -126,12 +126,12 @@ class CheckpointStore:
         return self._layout.checkpoint(save, checkpoint_id) / FILES
 
     def delete(self, save: str, checkpoint_id: str) -> int | None:
-        """Remove a checkpoint; the bytes that the disk got back, None where there was none. A kill leaves no half."""
+        """Set a checkpoint aside; the bytes that the disk gets back, None where there is none."""
         folder = self._layout.checkpoint(save, checkpoint_id)
         if not is_id(checkpoint_id) or not self._disk.exists(folder):
             return None
         freed = self._disk.measure(folder).own_bytes
-        self._layout.remove(self._disk, folder)
+        self._layout.set_aside(self._disk, folder)
         return freed
 
     @contextmanager
@@ -149,11 +149,10 @@ class CheckpointStore:
         actors = sum(name.startswith("a-") for name in self._disk.names(files))
         self._write(replace(checkpoint, rewritten=True, actors=actors, files=measured.files, bytes=measured.bytes))
 
-    def keep_newest(self, save: str, kind: Kind, count: int) -> None:
-        """Delete the older checkpoints of a kind."""
-        of_kind = [checkpoint for checkpoint in self.of_save(save) if checkpoint.wish.kind is kind]
-        for checkpoint in of_kind[count:]:
-            self.delete(save, checkpoint.checkpoint_id)
+    def surplus(self, save: str, kind: Kind, count: int) -> list[str]:
+        """The ids of the older checkpoints of a kind, beyond the newest ``count``."""
+        of_kind = [checkpoint.checkpoint_id for checkpoint in self.of_save(save) if checkpoint.wish.kind is kind]
+        return of_kind[count:]
 
     def _write(self, checkpoint: Checkpoint) -> None:
         folder = self._layout.checkpoint(checkpoint.save, checkpoint.checkpoint_id)

@@ -52,6 +52,7 @@ class ActorCopies:
             self._parts.forget_mentions(self._files.layout.live(save), who, dry_run=False)
             for folder in self._other_copies(save):
                 self._clean(folder, names, who)
+            self._files.layout.sweep(self._disk)
         return rewritten
 
     def _meant(self, save: str, who: Who) -> set[str]:
@@ -76,7 +77,8 @@ class ActorCopies:
 
     def _clean(self, folder: Path, names: Iterable[str], who: Who) -> None:
         for name in names:
-            self._files.layout.remove(self._disk, folder / name)
+            if self._disk.exists(folder / name):
+                self._files.layout.set_aside(self._disk, folder / name)
         self._parts.forget_mentions(folder, who, dry_run=False)
 
     def _checkpoints(self, save: str) -> dict[str, Path]:

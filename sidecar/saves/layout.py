@@ -3,7 +3,8 @@
 saves/s-<key>/                            the save
 checkpoints/s-<key>/<checkpoint id>/      its checkpoints, ``files/`` is the save's folder as it was
 exchange/s-<key>/                         what is about to become the save, or to be erased; see exchange.py
-exchange/x-<random>/                      what an export reads, or an import writes
+exchange/x-<random>/                      what is being made; a start removes what it finds there
+exchange/d-<random>/                      what is to be removed, out of everybody's sight
 """
 
 from __future__ import annotations
@@ -49,10 +50,13 @@ class Layout:
         """The path of a new folder of one's own, which the next start removes where it is left."""
         return self.exchanges / f"x-{secrets.token_hex(8)}"
 
-    def remove(self, disk: Disk, path: Path) -> None:
-        """Remove a folder or a file, at once for whoever looks: a kill in the middle leaves no half in its place."""
-        if disk.exists(path):
-            disk.make_folder(self.exchanges)
-            doomed = self.workplace()
-            disk.rename(path, doomed)
-            disk.remove(doomed)
+    def set_aside(self, disk: Disk, path: Path) -> None:
+        """Take a folder out of sight at once, for :meth:`sweep`: a kill leaves no half in its place."""
+        disk.make_folder(self.exchanges)
+        disk.rename(path, self.exchanges / f"d-{secrets.token_hex(8)}")
+
+    def sweep(self, disk: Disk) -> None:
+        """Remove what was set aside. Takes as long as removing takes; others may work meanwhile."""
+        for name in disk.names(self.exchanges):
+            if name.startswith("d-"):
+                disk.remove(self.exchanges / name)

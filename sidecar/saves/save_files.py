@@ -120,6 +120,15 @@ class SaveFiles:
             forked_from=about.forked_from,
         )
 
+    def last_state(self, save: str) -> SaveState:
+        """The state of the save; where its own file cannot be read, one that is later than that of any checkpoint."""
+        try:
+            return self._states.state(save)
+        except LorekeeperError:
+            kept = [checkpoint.state for checkpoint in self.checkpoints.of_save(save)]
+            revision = max((state.revision for state in kept), default=0)
+            return SaveState(revision, 1 + max((state.epoch for state in kept), default=0))
+
     def checkpoint(self, save: str, wish: Wish) -> Checkpoint:
         """Keep the save as it is; one that holds nothing is made. Raises LimitReached, Corrupt."""
         self._states.ensure(save)
@@ -137,7 +146,7 @@ class SaveFiles:
         """Make the save what it was; the checkpoint, and what the save was before. Raises Stale, NotFound, NotReady,
         Corrupt."""
         checkpoint = self.checkpoints.get(save, checkpoint_id)
-        state = self._state_or_guess(save)
+        state = self.last_state(save)
         if expected_epoch is not None and expected_epoch != state.epoch:
             raise Stale(
                 f"the save is in epoch {state.epoch}, not {expected_epoch}: it was restored since",
@@ -162,8 +171,14 @@ class SaveFiles:
             raise
         finally:
             self._forget(save)
-        self.checkpoints.keep_newest(save, Kind.SAFETY, self._limits.kept_safety_checkpoints)
+        with suppress(LorekeeperError):  # the exchange has happened: it is no failure that an old safety stays
+            for surplus in self.checkpoints.surplus(save, Kind.SAFETY, self._limits.kept_safety_checkpoints):
+                self.layout.set_aside(self._disk, self.layout.checkpoint(save, surplus))
         return safety
+
+    def sweep(self) -> None:
+        """Remove what was set aside; nobody need wait for it."""
+        self.layout.sweep(self._disk)
 
     def fork(self, fork: Fork) -> Method:
         """Make a new save. Raises AlreadyExists, NotFound, NotReady, Corrupt."""
@@ -228,15 +243,7 @@ class SaveFiles:
 
     def _safety(self, save: str, wish: Wish) -> Checkpoint:
         measured = self._disk.measure(self.layout.live(save))
-        return self.checkpoints.describe(save, wish, self._state_or_guess(save), measured, **self._counts(save))
-
-    def _state_or_guess(self, save: str) -> SaveState:
-        """A save whose own file cannot be read was in no later epoch than one after its checkpoints and safeties."""
-        try:
-            return self._states.state(save)
-        except LorekeeperError:
-            kept = [checkpoint.state for checkpoint in self.checkpoints.of_save(save)]
-            return SaveState(max(state.revision for state in kept), 1 + max(state.epoch for state in kept))
+        return self.checkpoints.describe(save, wish, self.last_state(save), measured, **self._counts(save))
 
     def _settle_if_readable(self, save: str) -> None:
         """A save that is damaged may be replaced or erased: that is the way out."""

@@ -142,6 +142,7 @@ class SaveService:
             return self._files.restore(save, checkpoint_id, wish, expected_epoch=expected)
 
         (restored, safety), ended = await self._access.alone(save, context, restore)
+        self._access.later(self._files.sweep)
         return save_pb2.RestoreCheckpointResponse(
             save=state_to(self._states.state(save)),
             restored=checkpoint_to(restored),
@@ -158,6 +159,7 @@ class SaveService:
         if known := self._answers.known(asked, save_pb2.DeleteCheckpointResponse):
             return known
         freed = await self._access.still(save, context, lambda: self._files.checkpoints.delete(save, checkpoint_id))
+        await self._access.of_none(self._files.sweep)
         response = save_pb2.DeleteCheckpointResponse(
             save=state_to(self._states.state(save)), existed=freed is not None, freed_bytes=freed or 0
         )
@@ -186,7 +188,7 @@ class SaveService:
         save, asked = _required(checked_id(request.save_id, "save_id"), "save_id"), Request("EraseSave", request)
         if known := self._answers.known(asked, save_pb2.EraseSaveResponse):
             return known
-        before = self._states.state(save)
+        before = await self._access.of_none(lambda: self._files.last_state(save))
         if request.dry_run:
             removed = await self._access.together(save, context, lambda: self._files.erase(save, dry_run=True))
         else:

@@ -56,31 +56,30 @@ class Measured:
 class TreeWalk:
     """Clones or measures a folder. ``refuse`` is called with a link that lies in it, and raises."""
 
-    def __init__(self, refuse: Callable[[Path], None], *, sync: Callable[[str], None] = lambda _path: None) -> None:
+    def __init__(self, refuse: Callable[[Path], None]) -> None:
         self._refuse = refuse
-        self._sync = sync
         self._links = True
+        self.written: list[str] = []
+        """Folders and files that the clone made anew, for whoever makes them safe on the disk."""
 
     def measure(self, sources: Iterable[Path]) -> Measured:
         """Count what lies below ``sources``; one that does not exist holds nothing."""
         total = Measured()
         for source in sources:
             with suppress(FileNotFoundError):
-                self._walk(str(source), None, total, [])
+                self._walk(str(source), None, total)
         return total
 
     def clone(self, source: Path, target: Path) -> Measured:
-        """Make ``target``, which must not exist, hold what lies below ``source``. Safe on the disk when it returns."""
-        total, folders = Measured(), list[str]()
-        self._walk(str(source), str(target), total, folders)
-        for folder in folders:
-            self._sync(folder)
+        """Make ``target``, which must not exist, hold what lies below ``source``."""
+        total = Measured()
+        self._walk(str(source), str(target), total)
         return total
 
-    def _walk(self, source: str, target: str | None, total: Measured, folders: list[str]) -> None:
+    def _walk(self, source: str, target: str | None, total: Measured) -> None:
         if target is not None:
             Path(target).mkdir(mode=0o700)
-            folders.append(target)
+            self.written.append(target)
         with os.scandir(source) as entries:
             for entry in entries:
                 if entry.name.endswith(PASSING):
@@ -88,7 +87,7 @@ class TreeWalk:
                 beside = None if target is None else f"{target}{os.sep}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
                     self._refuse(Path(entry.path))
-                    self._walk(entry.path, beside, total, folders)
+                    self._walk(entry.path, beside, total)
                     continue
                 self._take(entry, beside, total)
 
@@ -114,5 +113,5 @@ class TreeWalk:
             else:
                 return True
         shutil.copy2(source, target, follow_symlinks=False)
-        self._sync(target)
+        self.written.append(target)
         return False

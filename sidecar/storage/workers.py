@@ -70,12 +70,19 @@ class Workers:
             call.abandoned = True
             raise
 
+    def begin(self, key: OfSave, work: Callable[[], object]) -> None:
+        """Have ``work`` done like :meth:`run` without waiting for it; what it raises is lost."""
+        self._track(self._locked(key, work, _Call()))
+
     async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
         """The answer of ``work``, which goes on when the caller goes away."""
+        return await asyncio.shield(self._track(work))
+
+    def _track(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.ensure_future(work)
         self._calls.add(task)
         task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
+        return task
 
     async def _locked(self, key: OfSave, work: Callable[[], T], call: _Call) -> T:
         lock = self._locks.setdefault(key, asyncio.Lock())
