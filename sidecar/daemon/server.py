@@ -159,7 +159,7 @@ class Daemon:
             if error.reason == Reason.FORMAT_TOO_NEW:
                 raise CannotStart(Exit.FORMAT, error.message) from error
             raise
-        rooms = Rooms(disk, self._loaded.config)
+        rooms = Rooms(disk, self._loaded.config, self._hub.report)
         rooms.recover()
         return rooms
 

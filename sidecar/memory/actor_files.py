@@ -18,6 +18,10 @@ _LISTED = ("records", "messages", "archived")
 class ActorPart(Protocol):
     """What one room keeps of an actor."""
 
+    def settle(self, save: str) -> None:
+        """Bring what is safe elsewhere into the folders of its actors."""
+        ...
+
     def counted(self, who: ActorId) -> Mapping[str, int]:
         """How many things are kept, by the names of the contract's Erasure (``documents``, ``records``, …)."""
         ...
@@ -41,6 +45,7 @@ class ActorFiles:
 
         ``after`` is the :meth:`key` of the last one that is known already.
         """
+        self._settle(save)
         for who in self._actors.of_save(save, after=after):
             if role in ("", who.role) and player in ("", who.player):
                 yield who
@@ -56,6 +61,7 @@ class ActorFiles:
 
     def measure(self, who: ActorId) -> dict[str, int] | None:
         """What an erasure would remove; None where nothing is kept."""
+        self._settle(who.save)
         counted = self._counted(who)
         exists = self._actors.exists(who)
         if not exists and not any(counted.values()):
@@ -71,6 +77,10 @@ class ActorFiles:
         for part in self._parts:
             part.erased(who)
         return removed
+
+    def _settle(self, save: str) -> None:
+        for part in self._parts:
+            part.settle(save)
 
     def _counted(self, who: ActorId) -> dict[str, int]:
         return {name: count for part in self._parts for name, count in part.counted(who).items()}

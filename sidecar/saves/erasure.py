@@ -27,6 +27,9 @@ class ActorCopies:
         self._files = files
         self._parts = parts
 
+    def settle(self, save: str) -> None:
+        """Nothing waits here for a folder."""
+
     def counted(self, who: ActorId) -> dict[str, int]:
         """How many checkpoints hold the actor."""
         name = actor_folder(self._disk.root, who).name

@@ -32,6 +32,13 @@ class SaveKey(NamedTuple):
     save: str
 
 
+@dataclass(frozen=True, eq=False)
+class OwnKey:
+    """A key for one piece of work on a save, which waits for no other."""
+
+    save: str
+
+
 @dataclass(slots=True)
 class _Call:
     abandoned: bool = False
