@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sidecar.saves.save_files import SaveFiles
     from sidecar.saves.save_settings import SaveSettingsStore
     from sidecar.saves.service import SaveService
+    from sidecar.saves.transfer_service import TransferService
     from sidecar.search.indexer import Indexer, Indexes
     from sidecar.search.recall import Recall
     from sidecar.search.service import SearchService
@@ -80,7 +81,7 @@ class Rooms:
         return {
             "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.record_service],
             "lorekeeper.v1.SearchService": lambda: [self.search_service],
-            "lorekeeper.v1.SaveService": lambda: [self.save_service],
+            "lorekeeper.v1.SaveService": lambda: [self.save_service, self.transfer_service],
         }
 
     def counts(self) -> dict[str, int]:
@@ -270,6 +271,7 @@ class Rooms:
             paging=self._paging,
         )
 
+    @cached_property
     def record_service(self) -> RecordService:
         from sidecar.memory.record_service import RecordService
 
@@ -309,6 +311,21 @@ class Rooms:
 
     def _words_version(self) -> str:
         return self.words.analyzer.version
+
+    @cached_property
+    def transfer_service(self) -> TransferService:
+        from sidecar.saves.importer import Importer
+        from sidecar.saves.transfer_service import TransferService
+
+        return TransferService(
+            disk=self._disk,
+            files=self.save_files,
+            importer=Importer(self._disk, self.save_files, self.saves, self._config.saves),
+            foreign={},
+            states=self.saves,
+            access=self.save_access,
+            limits=self._config.saves,
+        )
 
     @property
     def _paging(self) -> Paging:

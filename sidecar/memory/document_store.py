@@ -141,6 +141,10 @@ class DocumentStore:
             for who in [who for who in self._cache if who.save == save]:
                 self._drop(who)
 
+    def save_erased(self, save: str) -> None:
+        """Forget what is cached of a save that is erased."""
+        self.exchanged(save)
+
     def save_counted(self, save: str) -> dict[str, int]:
         """How many documents a save has."""
         folder = save_folder(self._disk.root, save)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sidecar.settings import SavesSettings
 from sidecar.storage.save_gate import SaveGate
-from sidecar.storage.workers import SaveKey, Workers
+from sidecar.storage.workers import OwnKey, SaveKey, Workers
 from sidecar.wire import patience
 
 T = TypeVar("T")
@@ -29,9 +29,9 @@ class SaveAccess:
         """Whether the save is being restored, replaced or erased now."""
         return self._gate.shut(save)
 
-    async def of_none(self, work: Callable[[], T]) -> T:
-        """The answer of work that belongs to no single save."""
-        return await self._workers.run(SaveKey("saves", ""), work)
+    async def of_none(self, work: Callable[[], T], *, lane: str = "saves") -> T:
+        """The answer of work that belongs to no single save; what has the same ``lane`` comes one after another."""
+        return await self._workers.run(SaveKey(lane, ""), work)
 
     async def together(self, save: str, context: Any, work: Callable[[], T]) -> T:
         """The answer of work beside that of others."""
@@ -52,7 +52,7 @@ class SaveAccess:
 
     def later(self, work: Callable[[], None]) -> None:
         """Begin work that belongs to no save and that nobody waits for."""
-        self._workers.begin(SaveKey("saves", ""), work)
+        self._workers.begin(OwnKey(""), work)
 
     async def _still(self, save: str, seconds: float, work: Callable[[], T]) -> T:
         async with self._gate.still(save, seconds=seconds):

@@ -17,7 +17,12 @@ class SavePart(Protocol):
         ...
 
     def exchanged(self, save: str) -> None:
-        """The files of the save are others now, or gone: forget what is cached, and what was derived from them."""
+        """The files of the save are others now, or are about to be: forget what is cached, and trust nothing that was
+        derived from them. Called before an exchange and after it, so that a kill in between leaves nothing stale."""
+        ...
+
+    def save_erased(self, save: str) -> None:
+        """The save is gone, or about to be: forget what is cached, and remove what was derived from it."""
         ...
 
     def save_counted(self, save: str) -> Mapping[str, int]:
@@ -43,6 +48,10 @@ class SaveParts:
     def exchanged(self, save: str) -> None:
         for part in self._parts:
             part.exchanged(save)
+
+    def erased(self, save: str) -> None:
+        for part in self._parts:
+            part.save_erased(save)
 
     def counted(self, save: str) -> dict[str, int]:
         return {name: count for part in self._parts for name, count in part.save_counted(save).items()}

@@ -17,7 +17,6 @@ from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.journal import Journal
 from sidecar.storage.json_file import read_json, write_json
-from sidecar.storage.keys import save_folder
 
 _JOURNALS = ("records.jsonl", "archive.jsonl")
 _GROUPS = "groups.json"
@@ -52,14 +51,13 @@ class RecordPart:
 
     def exchanged(self, save: str) -> None:
         """Read the journals again; keep the words of the index, which are tied to what they were made from."""
-        self._records.exchanged(save)
-        self._groups.forget_cached(save)
-        self._views.forget(save)
-        self._answers.forget(save)
-        if self._disk.exists(save_folder(self._disk.root, save)):
-            self._indexes.exchanged(save)
-        else:
-            self._indexes.removed(save)
+        self._forget_cached(save)
+        self._indexes.exchanged(save)
+
+    def save_erased(self, save: str) -> None:
+        """Remove the index, too."""
+        self._forget_cached(save)
+        self._indexes.removed(save)
 
     def save_counted(self, save: str) -> dict[str, int]:
         """How many records the save holds."""
@@ -74,9 +72,15 @@ class RecordPart:
         live = folder.parent == self._disk.root / "saves"
         if changed and live and not dry_run:
             save = str((read_json(self._disk, folder / "save.json") or {})["save_id"])
-            self._indexes.removed(save)
-            self.exchanged(save)
+            self.save_erased(save)
         return changed
+
+    def _forget_cached(self, save: str) -> None:
+        self._indexer.rest(save)
+        self._records.exchanged(save)
+        self._groups.forget_cached(save)
+        self._views.forget(save)
+        self._answers.forget(save)
 
     def _forget_in_groups(self, path: Path, who: Who, dry_run: bool) -> bool:
         stored = read_json(self._disk, path)

@@ -165,6 +165,7 @@ class SaveFiles:
             self._settle_if_readable(save)
             prepare(staged)
             safety = self._safety(save, wish) if wish is not None and self.exists(save) else None
+            self._parts.exchanged(save)
             self.exchanges.put(save, safety=safety)
         except BaseException:
             self.exchanges.cancel(save)
@@ -193,6 +194,17 @@ class SaveFiles:
         self.exchange(fork.save, lambda staged: methods.append(self._fork_into(staged, fork)), None)
         return methods[0]
 
+    def snapshot(self, save: str, checkpoint_id: str, target: Path) -> Checkpoint | None:
+        """Make ``target`` hold what the save is now, or was at a checkpoint (which is returned). Raises NotFound,
+        Corrupt."""
+        if checkpoint_id:
+            checkpoint = self.checkpoints.get(save, checkpoint_id)
+            self.checkpoints.take(checkpoint, target)
+            return checkpoint
+        self._parts.quiet(save)
+        self._disk.clone(self.layout.live(save), target)
+        return None
+
     def erase(self, save: str, *, dry_run: bool = False) -> dict[str, int] | None:
         """Forget the save and its checkpoints; what was, or would be, removed, and None where there is nothing."""
         doomed = [self.layout.live(save), self.layout.checkpoints(save), *self.copies(save)]
@@ -205,10 +217,12 @@ class SaveFiles:
         }
         if not dry_run:
             self._settle_if_readable(save)
+            self._parts.erased(save)
             self.exchanges.erase(save)
             for copy in self.copies(save):
                 self._disk.remove(copy)
             self._forget(save)
+            self._parts.erased(save)
         return removed
 
     def copies(self, save: str) -> list[Path]:

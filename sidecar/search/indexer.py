@@ -77,7 +77,8 @@ class Indexes:
     def exchanged(self, save: str) -> None:
         """Trust nothing that is known of a save's owners: their folders were exchanged. Words stay: they are tied to
         what they were made from."""
-        self.of(save).distrust()
+        if self._in_memory or self._path(save).exists():
+            self.of(save).distrust()
 
     def removed(self, save: str) -> None:
         """Throw the index of a save away: the save is gone, or names that it must not hold any more."""
