@@ -314,14 +314,27 @@ class Rooms:
 
     @cached_property
     def transfer_service(self) -> TransferService:
+        from sidecar.gen.lorekeeper.v1 import save_pb2
+        from sidecar.saves.foreign_saves import ForeignSaves
         from sidecar.saves.importer import Importer
         from sidecar.saves.transfer_service import TransferService
 
+        foreign = ForeignSaves(
+            self._disk,
+            self._config.saves,
+            self._config.memory,
+            self._config.records,
+            known=lambda save: list(self.actors.of_save(save)),
+            report=self._report,
+        )
         return TransferService(
             disk=self._disk,
             files=self.save_files,
             importer=Importer(self._disk, self.save_files, self.saves, self._config.saves),
-            foreign={},
+            foreign={
+                save_pb2.IMPORT_FORMAT_COREAI: foreign.coreai,
+                save_pb2.IMPORT_FORMAT_OPENGAMEAGENT: foreign.opengameagent,
+            },
             states=self.saves,
             access=self.save_access,
             limits=self._config.saves,

@@ -36,6 +36,17 @@ class Conflict(Enum):
 
 
 @dataclass(frozen=True)
+class Source:
+    """What a foreign format is read from: a zip file or a folder, below a workplace of the import's own."""
+
+    place: Path
+    archive: Path | None
+    folder: Path | None
+    save: str
+    timeline: str
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A save that lies in ``folder`` and is whole. ``about`` comes from where it was made."""
 

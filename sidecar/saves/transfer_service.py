@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from sidecar.gen.lorekeeper.v1 import save_pb2
 from sidecar.saves.access import SaveAccess
 from sidecar.saves.archive import ARCHIVE_FORMAT
 from sidecar.saves.exporter import PIECE_BYTES, Export
-from sidecar.saves.importer import Conflict, Imported, Importer, Prepared
+from sidecar.saves.importer import Conflict, Imported, Importer, Prepared, Source
 from sidecar.saves.messages import checkpoint_to, info_to
 from sidecar.saves.save_files import SaveFacts, SaveFiles
 from sidecar.saves.unpacking import Upload
@@ -32,17 +32,6 @@ _CONFLICTS = {
     save_pb2.IMPORT_CONFLICT_MERGE: Conflict.MERGE,
 }
 _OWN_FORMATS = (save_pb2.IMPORT_FORMAT_UNSPECIFIED, save_pb2.IMPORT_FORMAT_LOREKEEPER)
-
-
-@dataclass(frozen=True)
-class Source:
-    """What a foreign format is read from: a zip file or a folder, below a workplace of the import's own."""
-
-    place: Path
-    archive: Path | None
-    folder: Path | None
-    save: str
-    timeline: str
 
 
 Prepare = Callable[[Source], Prepared]
