@@ -73,11 +73,14 @@ class DiagnosticHub:
         changed = asyncio.Event()
         self._watchers.add(changed)
         try:
-            while not self._closed:
+            while True:
                 changed.clear()
+                ends = self._closed  # looked at first, so that the last diagnostic is told before the end
                 for numbered in self._since(last):
                     yield numbered, numbered.sequence - last - 1
                     last = numbered.sequence
+                if ends:
+                    return
                 if self._last() == last:
                     await changed.wait()
         finally:

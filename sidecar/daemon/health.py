@@ -17,9 +17,9 @@ _SERVICE = "/grpc.health.v1.Health/"
 class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
     """All calls belong to the event loop."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        """``names`` serve from the start."""
-        self._serving = dict.fromkeys(names, True)
+    def __init__(self, names: Iterable[str], *, waiting: Iterable[str] = ()) -> None:
+        """``names`` serve from the start, but for those that are ``waiting`` for something."""
+        self._serving = dict.fromkeys(names, True) | dict.fromkeys(waiting, False)
         self._servicer: Any = None
         self._methods: dict[str, grpc.RpcMethodHandler] = {}
         self._watches: set[asyncio.Future[Any]] = set()

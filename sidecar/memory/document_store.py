@@ -105,10 +105,11 @@ class DocumentStore:
             require_version(document, expected_version)
         except Corrupt:
             document = Document(exists=True)
-        if not document.exists:
-            return False
-        outcome = Outcome(changed=True, version=0, length=0, done=())
+        outcome = Outcome(changed=document.exists, version=0, length=0, done=())
         answers = _with_answer(document.answers, idempotency_key, ["reset"], outcome, self._limits.kept_answers)
+        if not document.exists:
+            self._kept(who, replace(document, answers=answers))
+            return False
         self._store(who, Document(answers=answers))
         return True
 
@@ -125,7 +126,10 @@ class DocumentStore:
 
     def counted(self, who: ActorId) -> dict[str, int]:
         """How many documents the actor has: 1, also one that cannot be read, or 0."""
-        return {"documents": int(self._disk.exists(self._actors.folder(who) / _FILE))}
+        try:
+            return {"documents": int(self.look(who).exists)}
+        except Corrupt:
+            return {"documents": 1}
 
     def erased(self, who: ActorId) -> None:
         """Read the file again at the next call: it was erased or exchanged."""

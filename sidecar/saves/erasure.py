@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from sidecar.errors import LorekeeperError
@@ -102,6 +103,14 @@ class Players:
         self._actors = actors
         self._actor_files = actor_files
         self._copies = copies
+
+    def measure(self, save: str) -> Counter[str]:
+        """How much all actors of a save hold together, as far as they can be read."""
+        held: Counter[str] = Counter()
+        with suppress(LorekeeperError):
+            for who in self._actors.of_save(save):
+                held.update(self._actor_files.measure(who) or {})
+        return held
 
     def forget(self, save: str, who: Who, *, dry_run: bool) -> Counter[str] | None:
         """What was, or would be, removed; None where the save holds nothing of the player."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -189,10 +190,16 @@ class SaveService:
         if known := self._answers.known(asked, save_pb2.EraseSaveResponse):
             return known
         before = await self._access.of_none(lambda: self._files.last_state(save))
+
+        def erase() -> Mapping[str, int] | None:
+            held = self._players.measure(save)
+            removed = self._files.erase(save, dry_run=request.dry_run)
+            return None if removed is None else {**held, **removed, "checkpoints_rewritten": 0}
+
         if request.dry_run:
-            removed = await self._access.together(save, context, lambda: self._files.erase(save, dry_run=True))
+            removed = await self._access.still(save, context, erase)
         else:
-            removed, _ = await self._access.alone(save, context, lambda: self._files.erase(save))
+            removed, _ = await self._access.alone(save, context, erase)
         response = save_pb2.EraseSaveResponse(
             save=state_to(before), existed=removed is not None, erased=erasure_to(removed)
         )

@@ -4,7 +4,8 @@ Both answer the same few calls, so that stores are written once. A call returns 
 the file and, where the system can, of its folder) or raises; a failed ``replace`` or ``append`` leaves the file as it
 was.
 
-Links below the data folder are refused: a save must never be read from, or written to, a place outside it.
+Links, pipes and devices below the data folder are refused: a save must never be read from, or written to, a place
+outside it, nor wait for one.
 """
 
 from __future__ import annotations
@@ -311,9 +312,9 @@ class FileDisk:
             part = part.parent
 
     def _refuse_link(self, path: Path) -> None:
-        if _is_link(path):
+        if _leads_elsewhere(path):
             raise Corrupt(
-                f"'{self._shown(path)}' in the data folder is a link; put the real file or folder in its place",
+                f"'{self._shown(path)}' in the data folder is a link or a device; put a real file or folder there",
                 reason=Reason.STORAGE_UNSAFE,
                 file=self._shown(path),
             )
@@ -368,14 +369,13 @@ def disk_error(error: OSError, shown: str) -> LorekeeperError:
     )
 
 
-def _is_link(path: Path) -> bool:
+def _leads_elsewhere(path: Path) -> bool:
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return stat.S_ISLNK(status.st_mode) or bool(
-        getattr(status, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1)
-    )
+    plain = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return not plain or bool(getattr(status, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1))
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import select
 import signal
 import socket
 import subprocess
@@ -15,11 +16,11 @@ from pathlib import Path
 import grpc
 import psutil
 import pytest
-from client import failure
-from daemon_process import END_SECONDS, clean_environment, command
+from client import append, failure
+from daemon_process import END_SECONDS, clean_environment, command, wait_for_file
 from grpc_health.v1 import health_pb2
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, system_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
 
 ACTOR = common_pb2.Actor(actor_id="mira")
 POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
@@ -88,6 +89,15 @@ def test_it_ends_when_standard_input_closes_also_with_a_stream_open(daemon):
     assert daemon.left_over() == set()
 
 
+def test_it_ends_at_once_where_standard_input_is_closed_from_the_start(tmp_path):
+    arguments = [*command(), "serve", "--data-dir", str(tmp_path / "data"), "--stdin-lifeline"]
+    done = subprocess.run(
+        arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=END_SECONDS, env=clean_environment()
+    )
+    assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
+    assert b"Traceback" not in done.stderr
+
+
 def test_what_comes_in_on_standard_input_means_nothing(daemon):
     daemon.process.stdin.write(b"quit\n\x00\xff" * 10_000)
     daemon.process.stdin.flush()
@@ -122,12 +132,68 @@ def test_running_streams_and_aborted_calls_do_not_delay_the_end(start_daemon):
     assert all(stream.code() is not None for stream in streams)
 
 
+def test_calls_that_run_at_the_end_are_finished_or_refused_and_none_is_lost(daemon):
+    client = daemon.client
+    calls = [client.memory.EditDocument.future(_appending(f"fact {number}")) for number in range(200)]
+    client.system.Shutdown(system_pb2.ShutdownRequest())
+    told = [number for number, call in enumerate(calls) if call.exception() is None]
+    refused_with = {call.code() for call in calls if call.exception() is not None}
+    assert daemon.wait() == 0
+    daemon.start()
+    kept = daemon.client.text(ACTOR).split("\n")
+    assert {f"fact {number}" for number in told} <= set(kept)
+    assert refused_with <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+
+
+def test_a_call_that_its_client_gives_up_is_done_whole_or_not_at_all(daemon):
+    calls = [daemon.client.memory.EditDocument.future(_appending(f"fact {number}\nend")) for number in range(200)]
+    for call in calls[::2]:
+        call.cancel()
+    for call in calls[1::2]:
+        call.result()
+    lines = daemon.client.text(ACTOR).split("\n")
+    assert lines[1::2] == ["end"] * (len(lines) // 2)
+    assert {f"fact {number}" for number in range(1, 200, 2)} <= set(lines[::2])
+
+
+def _appending(text):
+    return memory_pb2.EditDocumentRequest(actor=ACTOR, edits=[append(text)])
+
+
+def test_a_client_that_is_gone_leaves_its_place_to_others(start_daemon):
+    daemon = start_daemon("--set", "daemon.max_watchers=1")
+    request = system_pb2.WatchDiagnosticsRequest(after_sequence=0)
+    gone = daemon.connect()
+    next(gone.system.WatchDiagnostics(request))
+    gone.close()
+    for _ in range(100):
+        try:
+            assert next(daemon.connect().system.WatchDiagnostics(request)).diagnostic.sequence == 1
+            break
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    else:
+        raise AssertionError("its place was never free again")
+
+
 # A game: starts the daemon with its own pid, passes the line on, and waits to be killed.
 GAME = """
 import os, subprocess, sys
 daemon = subprocess.Popen([*sys.argv[1:], "--parent-pid", str(os.getpid())], stdin=subprocess.DEVNULL)
 daemon.wait()
 """
+
+
+def wait_until_ended(process, *, seconds):
+    """Wait for a process that is no child of ours; where the system can tell, also before anybody has collected it."""
+    if not hasattr(os, "pidfd_open"):
+        process.wait(timeout=seconds)
+        return
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        assert select.select([descriptor], [], [], seconds)[0], f"it still runs after {seconds} seconds"
+    finally:
+        os.close(descriptor)
 
 
 @pytest.fixture
@@ -146,7 +212,7 @@ def test_it_is_gone_within_two_seconds_of_its_parents_crash(game, tmp_path):
     parent, daemon = game
     parent.kill()
     parent.wait()
-    daemon.wait(timeout=2)
+    wait_until_ended(daemon, seconds=2)
     assert {path.name for path in (tmp_path / "data").iterdir()} <= {"format.json", "logs"}
 
 
@@ -155,7 +221,7 @@ def test_a_parent_that_nobody_has_collected_is_dead_all_the_same(game):
     parent, daemon = game
     parent.kill()
     assert psutil.Process(parent.pid).status() == psutil.STATUS_ZOMBIE or parent.poll() is None
-    daemon.wait(timeout=2)
+    wait_until_ended(daemon, seconds=2)
 
 
 def test_a_parent_that_was_gone_before_the_start_ends_it_at_once(make_daemon):
@@ -222,6 +288,21 @@ def test_an_owner_that_hangs_is_named_and_left_alone(daemon, make_daemon):
     assert daemon.client.write(ACTOR, "one").version == 1
 
 
+@POSIX
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed_from_the_start_takes_nothing_from_the_daemon(make_daemon, tmp_path, closed):
+    arguments = [*command(), "serve", "--data-dir", str(tmp_path / "data")]
+    with subprocess.Popen(["sh", "-c", f'exec "$0" "$@" {closed}', *arguments], env=clean_environment()) as first:
+        wait_for_file(tmp_path / "data" / "daemon.json")
+        second = make_daemon(lifeline=False).start()
+        assert (second.handshake["pid"], second.handshake.get("reused")) == (first.pid, True)
+        assert (tmp_path / "data" / "daemon.lock").read_bytes() == b""
+        assert second.client.write(ACTOR, "one").version == 1
+        second.client.system.Shutdown(system_pb2.ShutdownRequest())
+        assert first.wait(END_SECONDS) == 0
+        second.wait()
+
+
 # --- a start that fails
 
 
@@ -283,7 +364,7 @@ def test_settings_of_file_environment_and_flags_are_in_force_with_their_origin(s
     (tmp_path / "data" / "lorekeeper.toml").write_text(text, encoding="utf-8")
     daemon = start_daemon("--set", "memory.max_versions=30", environment={"LOREKEEPER_MEMORY_MAX_EDITS": "20"})
     info = daemon.client.system.GetInfo(system_pb2.GetInfoRequest())
-    limits = {limit.name: (limit.value, limit.origin.split()[0]) for limit in info.limits}
+    limits = {limit.name: (limit.value, limit.origin) for limit in info.limits}
     assert limits["memory.max_versions"] == (30, "flag")
     assert limits["memory.max_edits"] == (20, "environment")
     assert limits["daemon.drain_seconds"] == (1, "file")

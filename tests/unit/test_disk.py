@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -296,3 +297,26 @@ def test_replacing_and_removing_a_link_touches_the_link_alone(outside):
     (disk.root / "folder").symlink_to(outside, target_is_directory=True)
     disk.remove(disk.root / "folder")
     assert (outside / "secret").read_bytes() == b"secret"
+
+
+def test_a_session_loses_nothing_while_other_folders_are_moved_and_removed(tmp_path):
+    disk = SessionDisk(tmp_path)
+    disk.make_folder(tmp_path / "kept")
+
+    def come_and_go(name):
+        for number in range(50):
+            disk.make_folder(tmp_path / name)
+            disk.replace(tmp_path / name / "a", b"x")
+            disk.rename(tmp_path / name, tmp_path / f"{name}.{number}")
+            disk.remove(tmp_path / f"{name}.{number}")
+
+    def write(name):
+        for number in range(300):
+            disk.replace(tmp_path / "kept" / f"{name}-{number}", b"x")
+
+    with ThreadPoolExecutor(6) as threads:
+        work = [threads.submit(come_and_go, str(n)) for n in range(3)] + [threads.submit(write, n) for n in range(3)]
+        for one in work:
+            one.result()
+    assert len(disk.names(tmp_path / "kept")) == 900
+    assert disk.names(tmp_path) == ["kept"]

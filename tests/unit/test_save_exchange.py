@@ -75,7 +75,9 @@ class Told(FailingDisk):
 
 
 def open_rooms(disk):
-    rooms = Rooms(disk, Config(saves=SavesSettings(kept_safety_checkpoints=2)), lambda _: None)
+    rooms = Rooms(
+        disk, Config(saves=SavesSettings(kept_safety_checkpoints=2)), serving=lambda *_: None, report=lambda _: None
+    )
     rooms.recover()
     return rooms
 
