@@ -108,6 +108,7 @@ class SearchSettings:
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 
 
+@dataclass(frozen=True)
 class ChatSettings:
     """History, transcript and roles."""
 

@@ -96,9 +96,9 @@ def prepared(tmp_path):
     """A folder with a save that is at "now", a checkpoint of it at "then", and two safeties of it."""
     rooms = open_rooms(FileDisk(tmp_path))
     write(rooms, "then")
-    kept = rooms.save_files.checkpoint("slot", Wish())
+    kept = rooms.save.files.checkpoint("slot", Wish())
     for _ in range(2):
-        rooms.save_files.restore("slot", kept.checkpoint_id, SAFETY)
+        rooms.save.files.restore("slot", kept.checkpoint_id, SAFETY)
     write(rooms, "now")
     rooms.saves.close()
     return tmp_path, kept.checkpoint_id
@@ -134,7 +134,7 @@ def test_a_restore_that_is_killed_anywhere_leaves_all_of_one_state(prepared, tmp
     seen = set()
     runs = run_until_it_ends(
         folder,
-        lambda rooms: rooms.save_files.restore("slot", kept, SAFETY),
+        lambda rooms: rooms.save.files.restore("slot", kept, SAFETY),
         tmp_path_factory,
         lambda copy, at: FailingDisk(copy, at=at, error=Killed(), after=after),
     )
@@ -144,7 +144,7 @@ def test_a_restore_that_is_killed_anywhere_leaves_all_of_one_state(prepared, tmp
         seen.add(text)
         assert again.saves.state("slot").epoch == (3 if text == "then" else 2)
         assert os.listdir(disk.root / "exchange") == []
-        assert again.save_files.restore("slot", kept, SAFETY)
+        assert again.save.files.restore("slot", kept, SAFETY)
         assert texts(again) == {"then"}
     assert seen == {"then", "now"}
 
@@ -153,16 +153,16 @@ def test_a_restore_that_is_killed_keeps_what_it_replaced(prepared, tmp_path_fact
     folder, kept = prepared
     runs = run_until_it_ends(
         folder,
-        lambda rooms: rooms.save_files.restore("slot", kept, SAFETY),
+        lambda rooms: rooms.save.files.restore("slot", kept, SAFETY),
         tmp_path_factory,
         lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
     )
     for disk, _failure in runs:
         again = open_rooms(FileDisk(disk.root))
         if texts(again) == {"then"}:
-            newest = next(again.save_files.checkpoints.of_save("slot"))
+            newest = next(again.save.files.checkpoints.of_save("slot"))
             assert newest.wish.kind is Kind.SAFETY
-            again.save_files.restore("slot", newest.checkpoint_id, SAFETY)
+            again.save.files.restore("slot", newest.checkpoint_id, SAFETY)
         assert texts(again) == {"now"}
 
 
@@ -171,7 +171,7 @@ def test_a_restore_on_a_failing_disk_changes_nothing_or_everything(prepared, tmp
     folder, kept = prepared
     runs = run_until_it_ends(
         folder,
-        lambda rooms: rooms.save_files.restore("slot", kept, SAFETY),
+        lambda rooms: rooms.save.files.restore("slot", kept, SAFETY),
         tmp_path_factory,
         lambda copy, at: Told(copy, at=at, error=OSError(code, "no")),
     )
@@ -186,19 +186,19 @@ def test_a_checkpoint_that_is_killed_anywhere_is_whole_or_not_there(prepared, tm
     folder, _kept = prepared
     runs = run_until_it_ends(
         folder,
-        lambda rooms: rooms.save_files.checkpoint("slot", Wish(name="new")),
+        lambda rooms: rooms.save.files.checkpoint("slot", Wish(name="new")),
         tmp_path_factory,
         lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
     )
     for disk, failure in runs:
         again = open_rooms(FileDisk(disk.root))
-        made = [one for one in again.save_files.checkpoints.of_save("slot") if one.wish.name == "new"]
+        made = [one for one in again.save.files.checkpoints.of_save("slot") if one.wish.name == "new"]
         assert texts(again) == {"now"}
         assert not any((disk.root / "exchange").glob("*"))
         assert failure is not None or len(made) == 1
         for one in made:
             write(again, "later")
-            again.save_files.restore("slot", one.checkpoint_id, SAFETY)
+            again.save.files.restore("slot", one.checkpoint_id, SAFETY)
             assert texts(again) == {"now"}
 
 
@@ -206,14 +206,14 @@ def test_a_fork_that_is_killed_anywhere_is_whole_or_not_there(prepared, tmp_path
     folder, kept = prepared
     runs = run_until_it_ends(
         folder,
-        lambda rooms: rooms.save_files.fork(Fork("slot", kept, "fork")),
+        lambda rooms: rooms.save.files.fork(Fork("slot", kept, "fork")),
         tmp_path_factory,
         lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
     )
     for disk, _failure in runs:
         again = open_rooms(FileDisk(disk.root))
         assert texts(again) == {"now"}
-        assert texts(again, "fork") == ({"then"} if again.save_files.exists("fork") else {""})
+        assert texts(again, "fork") == ({"then"} if again.save.files.exists("fork") else {""})
         assert os.listdir(disk.root / "exchange") == []
 
 
@@ -221,15 +221,15 @@ def test_an_erasure_that_is_killed_anywhere_leaves_everything_or_nothing(prepare
     folder, _kept = prepared
     runs = run_until_it_ends(
         folder,
-        lambda rooms: rooms.save_files.erase("slot"),
+        lambda rooms: rooms.save.files.erase("slot"),
         tmp_path_factory,
         lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
     )
     for disk, _failure in runs:
         again = open_rooms(FileDisk(disk.root))
-        if again.save_files.exists("slot"):
+        if again.save.files.exists("slot"):
             assert texts(again) == {"now"}
-            assert len(again.save_files.checkpoints.ids("slot")) == 3
+            assert len(again.save.files.checkpoints.ids("slot")) == 3
         else:
             left = [path.name for path in disk.root.rglob("*") if path.is_file()]
             assert left == []
