@@ -52,6 +52,9 @@ class SavesSettings:
     wait_seconds: float = limit(10.0, 0.0, 600.0, "seconds", "how long a call waits for a save that is exchanged")
     grace_seconds: float = limit(0.25, 0.0, 60.0, "seconds", "time for running calls to end before a save is exchanged")
     kept_answers: int = limit(256, 1, 65_536, "answers", "answers kept for idempotency keys, until the daemon ends")
+    automatic_poll_seconds: float = limit(
+        15.0, 0.05, 3_600.0, "seconds", "how often it is looked whether an automatic checkpoint is due"
+    )
     max_archive_bytes: int = limit(
         4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the largest file that is imported"
     )

@@ -112,6 +112,8 @@ class Rooms:
         if "engine" in self.__dict__:
             await self.engine.close()
             self.vectors.close()
+        if "save" in self.__dict__:
+            self.save.close()
         await self.workers.close()
         if "records" in self.__dict__:
             self.records.close()

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sidecar.diagnostics import Report
     from sidecar.memory.actor_files import ActorFiles
     from sidecar.saves.access import SaveAccess
+    from sidecar.saves.automatic import AutomaticCheckpoints
     from sidecar.saves.erasure import ActorCopies
     from sidecar.saves.parts import SavePart, SaveParts
     from sidecar.saves.save_files import SaveFiles
@@ -83,11 +84,24 @@ class SaveRooms:
 
         return SaveAccess(self._gate, self._workers, self._config.saves)
 
+    def close(self) -> None:
+        """Make no more checkpoints by itself."""
+        if "automatic" in self.__dict__:
+            self.automatic.close()
+
+    @cached_property
+    def automatic(self) -> AutomaticCheckpoints:
+        from sidecar.saves.automatic import AutomaticCheckpoints
+
+        poll_seconds = self._config.saves.automatic_poll_seconds
+        return AutomaticCheckpoints(self.files, self.settings, self.access, self._report, poll_seconds=poll_seconds)
+
     @cached_property
     def service(self) -> SaveService:
         from sidecar.saves.erasure import Players
         from sidecar.saves.service import SaveService
 
+        self.automatic.start()
         return SaveService(
             files=self.files,
             players=Players(self._actors, self._actor_files(), self.actor_copies),

@@ -385,7 +385,10 @@ class RecordStore:
         with self._lock:
             owner = self._owners.get(who)
             if owner is None:
-                owner = self._owners[who] = OpenOwner(self._disk, who, self._actors.ensure, self._report, new=new)
+                timelines = self._states.about(who.save).timelines
+                owner = self._owners[who] = OpenOwner(
+                    self._disk, who, self._actors.ensure, self._report, new=new, timelines=timelines
+                )
             self._recent[who] = owner
             self._recent.move_to_end(who)
             while len(self._recent) > self._limits.max_cached_owners:

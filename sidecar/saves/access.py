@@ -17,6 +17,16 @@ from sidecar.wire import patience
 T = TypeVar("T")
 
 
+class _NoDeadline:
+    """Stands in for the context of a call where there is none."""
+
+    def time_remaining(self) -> None:
+        return None
+
+
+NO_DEADLINE = _NoDeadline()
+
+
 class SaveAccess:
     """``context`` is that of the call: its deadline bounds the waiting. All raise NotReady where it is over first."""
 

@@ -18,12 +18,12 @@ from sidecar.saves.exchange import Exchanges
 from sidecar.saves.layout import SAVE_FILE, Layout
 from sidecar.saves.parts import SaveParts
 from sidecar.saves.save_settings import SaveSettingsStore
-from sidecar.saves.timelines import forked
 from sidecar.settings import SavesSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, about_from_json, save_to_json
+from sidecar.storage.timelines import forked
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,13 @@ class SaveFiles:
         finally:
             self._forget(save)
         with suppress(LorekeeperError):  # the exchange has happened: it is no failure that an old safety stays
-            for surplus in self.checkpoints.surplus(save, Kind.SAFETY, self._limits.kept_safety_checkpoints):
-                self.layout.set_aside(self._disk, self.layout.checkpoint(save, surplus))
+            self.keep_newest(save, Kind.SAFETY, self._limits.kept_safety_checkpoints)
         return safety
+
+    def keep_newest(self, save: str, kind: Kind, count: int) -> None:
+        """Set the older checkpoints of a kind aside; :meth:`sweep` removes them."""
+        for surplus in self.checkpoints.surplus(save, kind, count):
+            self.layout.set_aside(self._disk, self.layout.checkpoint(save, surplus))
 
     def sweep(self) -> None:
         """Remove what was set aside; nobody need wait for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, save_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, search_pb2, search_pb2_grpc
 
 
 @pytest.fixture
@@ -132,3 +132,36 @@ def test_settings_out_of_range_are_refused_with_their_field(client, names, setti
     failed = failure(lambda: client.saves.PutSaveSettings(request))
     assert failed.kind == ("INVALID_ARGUMENT", "FIELD_INVALID")
     assert failed.fields == (field,)
+
+
+def test_a_fork_goes_on_on_its_own_timeline(client, names):
+    old, new = names
+
+    def remember(save, record_id, timeline, tick):
+        record = memory_pb2.NewRecord(
+            record_id=record_id,
+            scope="personal",
+            kind=memory_pb2.RECORD_KIND_EVENT,
+            payload_json="{}",
+            searchable_text="a wolf",
+            moment=common_pb2.Moment(timeline_id=timeline, tick=tick),
+        )
+        client.memory.AddRecords(memory_pb2.AddRecordsRequest(actor=mira(save), records=[record]))
+
+    def found(save, timeline):
+        before = common_pb2.Moment(timeline_id=timeline, tick=10)
+        request = search_pb2.SearchRequest(
+            actor=mira(save), text="wolf", filter=memory_pb2.RecordFilter(at_or_before=before)
+        )
+        hits = search_pb2_grpc.SearchServiceStub(client.channel).Search(request).hits
+        return {hit.record.record_id: hit.record.moment.timeline_id for hit in hits}
+
+    remember(old, "past", "world", 3)
+    remember(old, "dream", "dreams", 3)
+    fork(client, old, new, new_timeline_id="world 2", old_timeline_id="world")
+    remember(new, "present", "world 2", 9)
+    assert found(new, "world 2") == {"past": "world 2", "present": "world 2"}
+    assert found(new, "dreams") == {"dream": "dreams"}
+    assert found(old, "world") == {"past": "world"}
+    fork(client, new, new + " again", new_timeline_id="world 3")
+    assert found(new + " again", "world 3") == dict.fromkeys(("past", "present", "dream"), "world 3")
