@@ -1,7 +1,6 @@
 """Checkpoint, restore, fork, export and import of a save with 1,000 actors and 100,000 records, beside ``cp`` of the
 same folder in the same run.
 
-
     python benchmarks/saves.py [--actors 1000] [--records 100] [--folder DIR]
 """
 
@@ -31,7 +30,7 @@ from sidecar.saves.checkpoint import Kind, Wish
 from sidecar.saves.exporter import Export
 from sidecar.saves.importer import Conflict, Importer
 from sidecar.saves.save_files import Fork
-from sidecar.settings import Config
+from sidecar.settings import Config, StorageSettings
 from sidecar.storage.keys import actor_id
 
 _TEXT = "The player spared the wolf at the old orchard and went home by the river when the lanterns were lit. "
@@ -52,8 +51,8 @@ def main() -> None:
 
 
 def measured(folder: Path, actors: int, records: int) -> dict[str, Any]:
-    rooms = Rooms(open_disk(folder, Config(), lambda _: None), Config(), serving=lambda *_: None, report=lambda _: None)
-    fill(rooms, actors, records)
+    fill(opened(folder, Config(storage=StorageSettings(durability="relaxed"))), actors, records)
+    rooms = opened(folder, Config())
     live = rooms.save.files.layout.live("slot")
     figures: dict[str, Any] = {"actors": actors, "records": actors * records}
     figures["bytes"] = rooms.save.files.facts("slot").bytes
@@ -61,6 +60,10 @@ def measured(folder: Path, actors: int, records: int) -> dict[str, Any]:
     with mock.patch("os.link", side_effect=OSError(95, "no hard links here")):
         figures |= {f"copied_{name}": value for name, value in operations(rooms, live, folder / "cp", "-a").items()}
     return figures | transfers(rooms, folder)
+
+
+def opened(folder: Path, config: Config) -> Rooms:
+    return Rooms(open_disk(folder, config, lambda _: None), config, serving=lambda *_: None, report=lambda _: None)
 
 
 def fill(rooms: Rooms, actors: int, records: int) -> None:
@@ -71,6 +74,7 @@ def fill(rooms: Rooms, actors: int, records: int) -> None:
         batch = [(who, record(number, place)) for place in range(records)]
         rooms.records.store.add("slot", batch)
     rooms.records.store.settle("slot")
+    rooms.saves.close()
     os.sync()
 
 

@@ -92,7 +92,6 @@ class RecordSettings:
     )
     kept_answers: int = limit(1_024, 1, 100_000, "answers", "answers kept for idempotency keys while the daemon runs")
     max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
-    max_cached_heads: int = limit(200_000, 1_000, 10_000_000, "records", "records of open owners, without their texts")
     max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")
     max_waiting_owners: int = limit(20_000, 1, 1_000_000, "owners", "owners whose added records wait for their journal")
 
@@ -107,6 +106,7 @@ class SearchSettings:
     max_query_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest query text")
     max_cached_views: int = limit(4_096, 16, 1_000_000, "owners", "owners whose words are kept in memory")
     max_cached_rows: int = limit(200_000, 1_000, 10_000_000, "records", "records whose words are kept in memory")
+    max_recent_answers: int = limit(512, 1, 100_000, "answers", "answers kept while nothing of their save changes")
     index_batch: int = limit(256, 1, 10_000, "owners", "owners indexed in one transaction")
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 

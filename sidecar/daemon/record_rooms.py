@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from sidecar.memory.record_mover import RecordMover
     from sidecar.memory.record_service import RecordService
     from sidecar.memory.record_store import RecordStore
+    from sidecar.memory.toolbox import Tool
     from sidecar.saves.record_part import RecordPart
     from sidecar.search.indexer import Indexer, Indexes
     from sidecar.search.recall import Recall
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RecordRooms:
-    """What belongs to records and to finding them, each built once, on the rooms that it is handed."""
+    """What belongs to records, each built once, on the rooms that it is handed."""
 
     def __init__(
         self,
@@ -49,10 +51,11 @@ class RecordRooms:
         self._paging = paging
 
     def close(self) -> None:
-        """Finish what follows behind, and let go of the files."""
-        self.mover.close()
-        self.indexer.close()
-        self.indexes.close()
+        """End what follows behind the calls; what it leaves is taken up at the next use."""
+        if "store" in self.__dict__:
+            self.mover.close()
+            self.indexer.close()
+            self.indexes.close()
 
     @cached_property
     def store(self) -> RecordStore:
@@ -69,22 +72,16 @@ class RecordRooms:
         )
 
     @cached_property
-    def answers(self) -> KeptAnswers:
-        from sidecar.memory.kept_answers import KeptAnswers
+    def groups(self) -> GroupStore:
+        from sidecar.memory.groups import GroupStore
 
-        return KeptAnswers(self._config.records.kept_answers)
+        return GroupStore(self._disk, self._saves, self._config.records)
 
     @cached_property
     def mover(self) -> RecordMover:
         from sidecar.memory.record_mover import RecordMover
 
         return RecordMover(self.store, self._report)
-
-    @cached_property
-    def groups(self) -> GroupStore:
-        from sidecar.memory.groups import GroupStore
-
-        return GroupStore(self._disk, self._saves, self._config.records)
 
     @cached_property
     def indexes(self) -> Indexes:
@@ -106,16 +103,30 @@ class RecordRooms:
         return WordSource(self.store, self.indexes.of, self._config.search.language)
 
     @cached_property
+    def views(self) -> Views:
+        from sidecar.search.views import Views
+
+        return Views(self.words, self._config.search)
+
+    @cached_property
     def recall(self) -> Recall:
         from sidecar.search.recall import Recall
 
         return Recall(self.store, self.groups, self._saves, self.words, self.views)
 
-    @cached_property
-    def views(self) -> Views:
-        from sidecar.search.views import Views
+    def tools(self, offers: Callable[[str, str], bool]) -> list[Tool]:
+        """The tools of a model; ``offers`` tells whether a role has one, by its name."""
+        from sidecar.memory.remember_tool import RememberTool
+        from sidecar.search.tool import SearchTool
 
-        return Views(self.words, self._config.search)
+        limits = self._config.records
+        return [RememberTool(self.store, limits, offers), SearchTool(self.recall, limits, offers)]
+
+    @cached_property
+    def answers(self) -> KeptAnswers:
+        from sidecar.memory.kept_answers import KeptAnswers
+
+        return KeptAnswers(self._config.records.kept_answers)
 
     @cached_property
     def save_part(self) -> RecordPart:
@@ -146,9 +157,10 @@ class RecordRooms:
         from sidecar.search.service import SearchService
 
         self._follow_behind()
-        at_hand = AtHand(self.store, self.groups, self.views)
+        at_hand = AtHand(self.store, self.groups, self._saves, self.views)
         return SearchService(
             recall=self.recall,
+            at_hand=at_hand,
             recall_at_hand=Recall(at_hand, self.groups, self._saves, self.words, self.views),
             status=IndexStatus(self.store, self.indexes, self.indexer, self._words_version),
             saves=self._saves,

@@ -41,10 +41,10 @@ CAPABILITIES = (
     "embedding",
     "memory.actors",
     "memory.documents",
-    "memory.tool",
-    "memory.records",
     "memory.groups",
+    "memory.records",
     "memory.retention",
+    "memory.tool",
     "saves",
     "search.lexical",
     "system",
@@ -146,21 +146,16 @@ class Rooms:
 
     @cached_property
     def toolbox(self) -> Toolbox:
-        from sidecar.memory.remember_tool import RememberTool
         from sidecar.memory.toolbox import MemoryTool, Toolbox
-        from sidecar.search.tool import SearchTool
+
+        def remembers(role: str) -> bool:
+            return self.roles.get(role).memory_tool
 
         def offers(role: str, tool: str) -> bool:
-            policy = self.roles.get(role)
-            return policy.memory_tool and (policy.allowed_tools is None or tool in policy.allowed_tools)
+            allowed = self.roles.get(role).allowed_tools
+            return remembers(role) and (allowed is None or tool in allowed)
 
-        return Toolbox(
-            [
-                MemoryTool(self.documents, remembers=lambda role: self.roles.get(role).memory_tool),
-                RememberTool(self.records.store, self._config.records, offers),
-                SearchTool(self.records.recall, self._config.records, offers),
-            ]
-        )
+        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
 
     @cached_property
     def actor_files(self) -> ActorFiles:
@@ -168,7 +163,7 @@ class Rooms:
 
         rooms = self.records
         parts: list[ActorPart] = [self.documents, self.chat.part, rooms.store, rooms.indexes, self.save.actor_copies]
-        return ActorFiles(self._disk, self.actors, self.saves, parts)
+        return ActorFiles(self._disk, self.actors, self.saves, parts, settle=rooms.store.settle)
 
     @cached_property
     def memory_service(self) -> DocumentService:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -20,10 +20,6 @@ _ERASED_AS = {"rows": "messages", "archived": "messages"}
 class ActorPart(Protocol):
     """What one room keeps of an actor."""
 
-    def settle(self, save: str) -> None:
-        """Bring what is safe elsewhere into the folders of its actors."""
-        ...
-
     def counted(self, who: ActorId) -> Mapping[str, int]:
         """How many things are kept, by the names of the contract's Erasure (``documents``, ``records``, …).
 
@@ -39,11 +35,21 @@ class ActorPart(Protocol):
 class ActorFiles:
     """Every room that keeps something of an actor is one of ``parts``."""
 
-    def __init__(self, disk: Disk, actors: Actors, saves: SaveStates, parts: Sequence[ActorPart]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        actors: Actors,
+        saves: SaveStates,
+        parts: Sequence[ActorPart],
+        *,
+        settle: Callable[[str], None],
+    ) -> None:
+        """``settle`` brings what is safe elsewhere into the folders of a save's actors."""
         self._disk = disk
         self._actors = actors
         self._saves = saves
         self._parts = parts
+        self._settle = settle
 
     def actors(self, save: str, *, role: str, player: str, after: str) -> Iterator[ActorId]:
         """The actors of a save in a stable order, those of one role or one player where these are not empty.
@@ -86,10 +92,6 @@ class ActorFiles:
         for part in self._parts:
             part.erased(who)
         return removed
-
-    def _settle(self, save: str) -> None:
-        for part in self._parts:
-            part.settle(save)
 
     def _counted(self, who: ActorId) -> dict[str, int]:
         return {name: count for part in self._parts for name, count in part.counted(who).items()}

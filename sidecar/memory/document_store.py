@@ -121,9 +121,6 @@ class DocumentStore:
         """How much is kept in memory for reading."""
         return {"cached_documents": len(self._cache), "cached_chars": self._cached_chars}
 
-    def settle(self, save: str) -> None:
-        """Nothing waits elsewhere."""
-
     def counted(self, who: ActorId) -> dict[str, int]:
         """How many documents the actor has: 1, also one that cannot be read, or 0."""
         try:

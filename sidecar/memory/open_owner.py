@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
@@ -19,7 +18,7 @@ from sidecar.memory.owner_records import NOWHERE, Entry, OwnerRecords, Row, comp
 from sidecar.memory.records import Record, record_of
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.journal import Journal, Loaded, Span
+from sidecar.storage.journal import Journal, Line, Span, Torn
 from sidecar.storage.keys import ActorId, actor_folder
 
 FILE = "records.jsonl"
@@ -36,7 +35,7 @@ class OpenOwner:
         report: Report,
         *,
         new: bool,
-        timelines: Mapping[str, str] = MappingProxyType({}),
+        timelines: Mapping[str, str],
     ) -> None:
         """``new``: there is certainly no journal yet, so none is looked for. ``timelines`` are read as others."""
         self._timelines = timelines
@@ -79,13 +78,13 @@ class OpenOwner:
             self._records = self._load()
         return self._records
 
-    def record(self, entry: Entry) -> Record:
-        """The whole record of an entry. Raises Corrupt."""
-        row = self._row(entry)
-        try:
-            return record_of(row["record"], self.who.save)
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._corrupt(entry.offset) from error
+    def whole(self, entries: Sequence[Entry]) -> Iterator[Record]:
+        """The whole records of entries. Raises Corrupt."""
+        for entry, row in zip(entries, self._rows(entries), strict=True):
+            try:
+                yield record_of(row["record"], self.who.save)
+            except (KeyError, TypeError, ValueError) as error:
+                raise self._corrupt(entry.offset) from error
 
     def append(self, rows: Sequence[Row]) -> None:
         """Write rows, and take them in once they are safe."""
@@ -116,7 +115,8 @@ class OpenOwner:
     def compact(self) -> None:
         """Write the journal anew with what is left, so that what was forgotten is gone from the disk."""
         records = self.records()
-        rows = list(compacted(records, ((entry, self._row(entry)) for entry in records.entries.values())))
+        entries = list(records.entries.values())
+        rows = list(compacted(records, zip(entries, self._rows(entries), strict=True)))
         self._ensure(self.who)
         spans = self._journal.rewrite(rows)
         self.deferred.clear()
@@ -151,37 +151,41 @@ class OpenOwner:
                 self._dead_bytes += span.length
             self._size = span.offset + span.length
 
-    def _row(self, entry: Entry) -> Row:
-        if entry.offset != NOWHERE:
-            return self._as_read(self._journal.read(entry.offset, entry.length))
-        return next(row for row in self.deferred if row["n"] == entry.number)
+    def _rows(self, entries: Sequence[Entry]) -> Iterator[Row]:
+        """The rows of entries, of those that are not in the journal yet too."""
+        deferred = {row["n"]: row for row in self.deferred}
+        written = self._journal.read_many(
+            [Span(entry.offset, entry.length) for entry in entries if entry.offset != NOWHERE]
+        )
+        for entry in entries:
+            yield deferred[entry.number] if entry.offset == NOWHERE else self._as_read(next(written))
 
     def _as_read(self, row: Row) -> Row:
         return as_read(row, self._timelines, self.who.save)
 
     def _load(self) -> OwnerRecords:
-        loaded = self._journal.load()
-        self._tell_torn(loaded)
         records = OwnerRecords(self.who.save)
-        offset = 0
-        try:
-            for line in loaded.lines:
-                offset = line.offset
+        self._size = 0
+
+        def take(line: Line) -> None:
+            try:
                 records.apply(self._as_read(line.row), line.offset, line.length)
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._corrupt(offset) from error
-        self._size = loaded.lines[-1].end if loaded.lines else 0
+            except (KeyError, TypeError, ValueError) as error:
+                raise self._corrupt(line.offset) from error
+            self._size = line.end
+
+        self._tell_torn(self._journal.scan(take))
         self._dead_bytes = self._size - sum(entry.length for entry in records.entries.values())
         return records
 
-    def _tell_torn(self, loaded: Loaded) -> None:
-        if loaded.torn is not None:
+    def _tell_torn(self, torn: Torn | None) -> None:
+        if torn is not None:
             self._report(
                 Diagnostic(
                     "journal_torn_end_cut",
                     "the end of a journal had not reached the disk whole and was cut off; it was never acknowledged",
                     Severity.WARNING,
-                    {"file": loaded.torn.file, "dropped_bytes": str(loaded.torn.dropped_bytes)},
+                    {"file": torn.file, "dropped_bytes": str(torn.dropped_bytes)},
                 )
             )
 

@@ -40,6 +40,8 @@ class Catalog:
     def __init__(self, *, most: int) -> None:
         #: Owners whose journal could not be read when the save was opened.
         self.unreadable = 0
+        #: Counts what was noted; it rises after a change can be seen.
+        self.changes = 0
         self._most = most
         self._owners: dict[ActorId, OwnerFacts] = {}
         self._knowing: dict[Hashable, set[ActorId]] = {}
@@ -86,6 +88,7 @@ class Catalog:
                 self._owners[who] = facts
             for target in facts.addressed:
                 self._knowing.setdefault(target, set()).add(who)
+            self.changes += 1
 
     def reserve(self, count: int) -> None:
         """Keep room for ``count`` more records until :meth:`release`. Raises LimitReached."""

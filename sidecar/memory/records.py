@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from sys import intern
 from typing import Any
 
 from sidecar.memory.canonical_json import canonical, string_leaves
@@ -153,22 +154,22 @@ def record_of(row: Mapping[str, Any], save: str) -> Record:
 
 
 def head_of(row: Mapping[str, Any]) -> RecordHead:
-    """The head of a :func:`record_row`."""
+    """The head of a :func:`record_row`. Texts that many records share are kept once."""
     expires = row.get("expires")
     return RecordHead(
         record_id=row["id"],
-        scope=row["scope"],
+        scope=intern(row["scope"]),
         kind=Kind(row["kind"]),
         moment=moment_of(row["moment"]),
         importance=float(row["importance"]),
-        tags=tuple(row.get("tags", ())),
+        tags=tuple(map(intern, row.get("tags", ()))),
         expires=moment_of(expires) if expires else None,
         source_input_id=row.get("source", ""),
-        conversation_id=row.get("conversation", ""),
+        conversation_id=intern(row.get("conversation", "")),
         ordinal=row.get("ordinal"),
         authority=Authority(row.get("authority", Authority.GAME)),
         audience=tuple(row.get("audience", ())),
-        speaker=row.get("speaker", ""),
+        speaker=intern(row.get("speaker", "")),
         pinned=row.get("pinned", False),
         supersedes=row.get("supersedes", ""),
     )

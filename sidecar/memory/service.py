@@ -21,9 +21,9 @@ from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, actor_from, actor_to, page, state_to, time_to, token_key
 
 _MAX_KEY_CHARS = 512
-_ACTIONS = {name.removeprefix("DOCUMENT_ACTION_").lower(): value for name, value in memory_pb2.DocumentAction.items()}
 _MAX_SOURCES = 256
 _RESULT_CUT = "the rest did not fit into records.max_tool_result_chars"
+_ACTIONS = {name.removeprefix("DOCUMENT_ACTION_").lower(): value for name, value in memory_pb2.DocumentAction.items()}
 
 
 class _Stamped(Protocol):

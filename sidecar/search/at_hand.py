@@ -6,7 +6,7 @@ Whatever would wait or take long says so by :class:`NotAtHand`, and the query is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from sidecar.memory.groups import GroupStore
@@ -17,6 +17,7 @@ from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.search.recall import Query
 from sidecar.search.views import Views
 from sidecar.storage.keys import ActorId
+from sidecar.storage.save_state import SaveStates
 
 _MOST_RECORDS = 2_000
 _MOST_NEW = 8
@@ -32,22 +33,28 @@ class NotAtHand(Exception):
 class AtHand:
     """A record store that answers from memory or not at all."""
 
-    def __init__(self, store: RecordStore, groups: GroupStore, views: Views) -> None:
+    def __init__(self, store: RecordStore, groups: GroupStore, saves: SaveStates, views: Views) -> None:
         self._store = store
+        self._saves = saves
         self._groups = groups
         self._views = views
 
     def catalog(self, save: str) -> Catalog:
         """The owners of a save that is open."""
-        catalog = self._store.open_catalog(save)
+        catalog = self._store.catalog_at_hand(save)
         if catalog is None or not self._groups.knows(save):
             raise NotAtHand
         return catalog
 
+    def version(self, save: str) -> Hashable:
+        """What every answer about an open save depends on; another one after each change."""
+        catalog = self.catalog(save)
+        return self._saves.state(save), catalog.changes, id(catalog), id(self._groups.read(save))
+
     @contextmanager
     def opened(self, who: ActorId) -> Iterator[OpenOwner]:
         """The owner, if it is read, free, small, and its view nearly up to date."""
-        owner = self._store.open_owner(who)
+        owner = self._store.owner_at_hand(who)
         if owner is None or not owner.lock.acquire(blocking=False):
             raise NotAtHand
         try:

@@ -10,11 +10,14 @@ from the journals. An owner's words lie side by side, so that reading them costs
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sidecar.storage.derived_database import DerivedDatabase
+
+if TYPE_CHECKING:
+    import sqlite3
 
 MIGRATIONS = (
     """

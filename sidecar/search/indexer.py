@@ -16,9 +16,10 @@ from threading import Lock
 from sidecar.diagnostics import Report
 from sidecar.errors import Corrupt
 from sidecar.memory.open_owner import OpenOwner
+from sidecar.memory.open_saves import facts_of
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_catalog import OwnerFacts
-from sidecar.memory.record_store import RecordStore, facts_of
+from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of, actor_row
 from sidecar.search.index import MIGRATIONS, Index, OwnerRow, OwnerUpdate, WordsRow
 from sidecar.search.words import WordSource
@@ -60,9 +61,6 @@ class Indexes:
         if self._in_memory or not self._path(save).exists():
             return {}
         return {row.folder: _facts(row, save) for row in self.of(save).owners()}
-
-    def settle(self, save: str) -> None:
-        """Nothing waits here for a folder."""
 
     def counted(self, who: ActorId) -> dict[str, int]:
         """Nothing here counts as memory."""
@@ -198,7 +196,7 @@ class Indexer:
         for start in range(0, len(entries), _ROWS_UNDER_LOCK):
             with self._store.opened(who) as owner:
                 few = entries[start : start + _ROWS_UNDER_LOCK]
-                rows += [self._words.row(owner, entry) for entry in few if not entry.forgotten]
+                rows += self._words.rows(owner, [entry for entry in few if not entry.forgotten])
         return rows
 
 

@@ -13,9 +13,10 @@ from sidecar.memory.record_checks import checked_text
 from sidecar.memory.record_filter import checked_filter
 from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in, share_to
 from sidecar.search.access import allowed_owners
-from sidecar.search.at_hand import NotAtHand, is_quick
+from sidecar.search.at_hand import AtHand, NotAtHand, is_quick
 from sidecar.search.index_status import IndexStatus, Rebuild
 from sidecar.search.recall import Degraded, Hit, Query, Recall, Recalled, StageReport
+from sidecar.search.recent_answers import RecentAnswers
 from sidecar.search.terms import MAX_CHARS, MAX_WORDS
 from sidecar.settings import RecordSettings, SearchSettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
@@ -35,6 +36,7 @@ class SearchService:
         self,
         *,
         recall: Recall,
+        at_hand: AtHand,
         recall_at_hand: Recall,
         status: IndexStatus,
         saves: SaveStates,
@@ -43,6 +45,8 @@ class SearchService:
         record_limits: RecordSettings,
     ) -> None:
         self._recall = recall
+        self._at_hand = at_hand
+        self._answers = RecentAnswers(limits.max_recent_answers)
         self._recall_at_hand = recall_at_hand
         self._status = status
         self._saves = saves
@@ -60,13 +64,25 @@ class SearchService:
                 field="require_semantic" if request.require_semantic else "mode",
             )
 
-        return _response(await self._recalled(query), query, request, self._messages)
-
-    async def _recalled(self, query: Query) -> Recalled:
         if is_quick(query):
             with suppress(NotAtHand):
-                return self._recall_at_hand.run(query)
-        return await self._workers.run(OwnKey(query.who.save), lambda: self._recall.run(query))
+                return self._at_once(query, request)
+        recalled = await self._workers.run(OwnKey(query.who.save), lambda: self._recall.run(query))
+        return _response(recalled, query, request, self._messages)
+
+    def _at_once(self, query: Query, request: search_pb2.SearchRequest) -> search_pb2.SearchResponse:
+        """The answer from memory: one that was given before, or a new one. Raises NotAtHand."""
+        question, version = request.SerializeToString(deterministic=True), self._at_hand.version(query.who.save)
+        known: search_pb2.SearchResponse | None = self._answers.known(question, version)
+        if known is not None:
+            return known
+        response = _response(self._recall_at_hand.run(query), query, request, self._messages)
+        again = search_pb2.SearchResponse()
+        again.CopyFrom(response)
+        for stage in again.stages:
+            stage.reused = True
+        self._answers.keep(question, version, again)
+        return response
 
     async def GetIndexStatus(
         self, request: search_pb2.GetIndexStatusRequest, context: Any

@@ -121,6 +121,8 @@ def _piece(part: Part, term: str, start: int) -> Posting | None:
     if found is None or not len(part.rows):
         return None
     rows, counts = found
+    if len(part.rows) == len(part.view.entries):
+        return Posting(rows + start, counts)
     places = np.searchsorted(part.rows, rows)
     seen = part.rows[np.minimum(places, len(part.rows) - 1)] == rows
     return Posting(places[seen] + start, counts[seen]) if seen.any() else None

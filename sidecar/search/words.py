@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sidecar.memory.open_owner import OpenOwner
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_store import RecordStore
+from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.memory.records import searched_text
 from sidecar.search.index import Index, WordsRow
 from sidecar.search.owner_view import Words
@@ -43,18 +43,24 @@ class WordSource:
     def words_of(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Words]:
         """The words of entries of a locked owner. Raises Corrupt."""
         known = self._known(owner, entries)
+        missing = self.rows(owner, [entry for entry in entries if entry.content_hash not in known])
         for entry in entries:
-            row = known.get(entry.content_hash) or self.row(owner, entry)
+            row = known.get(entry.content_hash) or next(missing)
             yield Words(row.length, Counter(row.terms.split(" ") if row.terms else ()))
 
-    def row(self, owner: OpenOwner, entry: Entry) -> WordsRow:
-        """The words of one entry of a locked owner. Raises Corrupt."""
+    def rows(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[WordsRow]:
+        """The words of entries of a locked owner, cut from their records. Raises Corrupt."""
         with self._lock:
-            row = self._recent.get(entry.content_hash)
-        if row is None:
-            analysis = self.analyzer.analyse(searched_text(self._store.stored(owner, entry).record))
-            row = WordsRow(entry.content_hash, analysis.length, " ".join(analysis.terms))
-            self._keep(row)
+            known = [self._recent.get(entry.content_hash) for entry in entries]
+        missing = [entry for entry, row in zip(entries, known, strict=True) if row is None]
+        whole = self._store.stored_many(owner, missing)
+        for entry, row in zip(entries, known, strict=True):
+            yield row or self._cut(entry, next(whole))
+
+    def _cut(self, entry: Entry, stored: Stored) -> WordsRow:
+        analysis = self.analyzer.analyse(searched_text(stored.record))
+        row = WordsRow(entry.content_hash, analysis.length, " ".join(analysis.terms))
+        self._keep(row)
         return row
 
     def _keep(self, row: WordsRow) -> None:

@@ -15,7 +15,7 @@ import json
 import threading
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -98,25 +98,32 @@ class Journal:
 
         Raises Corrupt for a bad line that is not the last.
         """
+        lines: list[Line] = []
+        return Loaded(lines, self.scan(lines.append, offset))
+
+    def scan(self, take: Callable[[Line], None], offset: int = 0) -> Torn | None:
+        """Like :meth:`load`, with one row at a time given to ``take``, for journals that are large."""
         if self._disk.size(self._path) <= offset:
-            return Loaded([], None)
+            return None
         with self._turn:
-            lines: list[Line] = []
-            whole = 0
-            tail = b""
-            end = offset
+            batch: list[Line] = []
+            bad: int | None = None
+            good = end = offset
             for raw in self._raw_lines(offset):
+                if bad is not None:
+                    raise self._corrupt(bad)
                 line = _parse(raw, end)
-                if tail:
-                    raise self._corrupt(end - len(tail))
-                if line is None:
-                    tail = raw
-                else:
-                    lines.append(line)
-                    whole = whole if _has_more(raw) else len(lines)
                 end += len(raw)
-            good = lines[whole - 1].end if whole else offset
-            return Loaded(lines[:whole], self._cut(good, end))
+                if line is None:
+                    bad = end - len(raw)
+                    continue
+                batch.append(line)
+                if not _has_more(raw):
+                    for whole in batch:
+                        take(whole)
+                    batch.clear()
+                    good = end
+            return self._cut(good, end)
 
     def append(self, rows: Sequence[Mapping[str, Any]], *, sync: bool = True) -> list[Span]:
         """Add ``rows``, all or none, and tell where each lies. Returns once they are safe (with ``sync``).
@@ -134,13 +141,23 @@ class Journal:
 
     def read(self, offset: int, length: int) -> dict[str, Any]:
         """The row of a line that is known to lie there. Raises Corrupt where it does not."""
-        try:
-            line = _parse(self._disk.read(self._path, offset, length), offset)
-        except FileNotFoundError:
-            line = None
-        if line is None:
-            raise self._corrupt(offset)
-        return line.row
+        return next(self.read_many([Span(offset, length)]))
+
+    def read_many(self, spans: Sequence[Span]) -> Iterator[dict[str, Any]]:
+        """The rows that are known to lie at ``spans``; neighbours are read together. Raises Corrupt."""
+        start, data = 0, b""
+        for number, (offset, length) in enumerate(spans):
+            if not start <= offset <= offset + length <= start + len(data):
+                start, end = offset, offset + length
+                for further in spans[number + 1 :]:
+                    if further.offset != end or end - start > _READ_BYTES:
+                        break
+                    end += further.length
+                data = self._bytes(start, end - start)
+            line = _parse(data[offset - start : offset - start + length], offset)
+            if line is None:
+                raise self._corrupt(offset)
+            yield line.row
 
     def rewrite(self, rows: Iterable[Mapping[str, Any]]) -> list[Span]:
         """Put ``rows`` in the place of all that is there, at once, and tell where each lies."""
@@ -171,7 +188,7 @@ class Journal:
     def _raw_lines(self, offset: int) -> Iterator[bytes]:
         """The lines with their ends; the last one without, where it has none."""
         rest = b""
-        while chunk := self._chunk(offset):
+        while chunk := self._bytes(offset, _READ_BYTES):
             offset += len(chunk)
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
@@ -179,9 +196,9 @@ class Journal:
         if rest:
             yield rest
 
-    def _chunk(self, offset: int) -> bytes:
+    def _bytes(self, offset: int, length: int) -> bytes:
         try:
-            return self._disk.read(self._path, offset, _READ_BYTES)
+            return self._disk.read(self._path, offset, length)
         except FileNotFoundError:
             return b""
 

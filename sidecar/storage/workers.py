@@ -96,7 +96,7 @@ class Workers:
         async with lock, self._gate.work(key.save):
             if call.abandoned:
                 raise asyncio.CancelledError
-            return await self.run_past_gate(work)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, _begin, work, call)
 
     async def run_past_gate(self, work: Callable[[], T]) -> T:
         """The answer of ``work``, called in a thread at once: for who has the save still or alone."""
@@ -112,3 +112,10 @@ class Workers:
         if self._calls:
             await asyncio.wait(self._calls)
         self._threads.shutdown()
+
+
+def _begin(work: Callable[[], T], call: _Call) -> T:
+    """In a thread: the work, unless its caller went away while it waited for the thread."""
+    if call.abandoned:
+        raise asyncio.CancelledError
+    return work()

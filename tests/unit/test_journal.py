@@ -56,6 +56,15 @@ def test_one_row_is_read_where_it_lies(disk):
         journal.read(spans[1].offset + 1, spans[1].length)
 
 
+def test_many_rows_are_read_where_they_lie_in_any_order(disk):
+    journal = journal_on(disk)
+    spans = [*journal.append(ROWS), *journal.append(ROWS)]
+    assert list(journal.read_many(spans)) == [*ROWS, *ROWS]
+    assert list(journal.read_many([spans[4], spans[1], spans[2], spans[0]])) == [ROWS[1], ROWS[1], ROWS[2], ROWS[0]]
+    with pytest.raises(Corrupt):
+        list(journal.read_many([spans[0], spans[0]._replace(offset=3)]))
+
+
 def test_each_line_is_one_json_object_that_a_person_can_read(disk):
     journal_on(disk).append([{"text": "der Wölfin größter Wunsch"}])
     line = disk.read(disk.root / "records.jsonl").decode("utf-8")

@@ -281,7 +281,7 @@ def test_a_view_is_made_anew_when_most_of_it_is_forgotten(house):
     house.store.forget(NPC, [f"m{n}" for n in range(150)])
     assert len(find(house, "wolf", limit=500).hits) == 50
     find(house, "wolf")
-    assert len(house.views.of(house.store._owners[NPC])[0].entries) == 50
+    assert len(house.views.of(house.store.owner_at_hand(NPC))[0].entries) == 50
 
 
 # properties
@@ -344,7 +344,7 @@ def test_search_finds_what_a_plain_filter_finds_and_nothing_else(data, wanted, t
             for entry in opened.records().entries.values():
                 visible = who == NPC or entry.head.audience == GUARDS
                 if visible and wanted.passes(entry.head, superseded=bool(entry.superseded_by)):
-                    row = house.words.row(opened, entry)
+                    row = next(house.words.rows(opened, [entry]))
                     if not text or asked & set(row.terms.split(" ")):
                         expected.add((who, entry.head.record_id))
 

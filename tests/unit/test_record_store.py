@@ -346,7 +346,7 @@ def test_reopening_a_save_reads_no_journal_that_the_index_knows(house):
     house.index_now()
     again = house.again()
     assert again.store.catalog("session").total == 20
-    assert len(again.store._owners) == 0
+    assert len(again.store._open._owners) == 0
 
 
 def test_a_journal_that_grew_behind_the_index_is_noticed_at_the_next_opening(house):
