@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from sidecar.chat.archive import Archive
 from sidecar.chat.history_store import HistoryStore
 from sidecar.compaction.summaries import SummaryStore
 from sidecar.errors import Corrupt
+from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import ActorId
 
 
@@ -18,8 +20,8 @@ class Forgets(Protocol):
     def erased(self, who: ActorId) -> None:
         """Forget this one."""
 
-    def forget_save(self, save: str) -> None:
-        """Forget all of this save."""
+    def exchanged(self, save: str) -> None:
+        """Forget all of a save."""
 
 
 class ConversationPart:
@@ -32,7 +34,7 @@ class ConversationPart:
         self._histories = histories
         self._archive = archive
         self._summaries = summaries
-        self._all: Sequence[Forgets] = (histories, archive, summaries, *forgets)
+        self._stores: list[Forgets] = [histories, archive, summaries, *forgets]
 
     def counted(self, who: ActorId) -> Mapping[str, int]:
         """Messages, further transcript rows, archived messages and summaries; 0 for what cannot be read."""
@@ -46,13 +48,31 @@ class ConversationPart:
 
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
-        for store in self._all:
+        for store in self._stores:
             store.erased(who)
 
-    def forget_save(self, save: str) -> None:
-        """Forget what is in memory of a whole save, also what was never stored: it was restored or erased."""
-        for store in self._all:
-            store.forget_save(save)
+    def settle(self, save: str) -> None:
+        """Nothing waits here for a folder."""
+
+    def quiet(self, save: str) -> None:
+        """Nothing to do: what was acknowledged is in its file."""
+
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a save whose files were exchanged."""
+        for store in self._stores:
+            store.exchanged(save)
+
+    def save_erased(self, save: str) -> None:
+        """Forget what is in memory of a save that is erased."""
+        self.exchanged(save)
+
+    def save_counted(self, save: str) -> Mapping[str, int]:
+        """Nothing that is known without reading every history."""
+        return {}
+
+    def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
+        """Nothing to do: a conversation is its actor's alone."""
+        return False
 
     def _archived(self, who: ActorId) -> int:
         try:

@@ -93,10 +93,10 @@ class Archive:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._known.pop(who, None)
 
-    def forget_save(self, save: str) -> None:
-        """Forget what is in memory of a whole save: it was restored or erased."""
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a save whose files were exchanged."""
         for who in [who for who in list(self._known) if who.save == save]:
-            self.erased(who)
+            del self._known[who]
 
     def _lacking(self, who: ActorId, rows: Sequence[Row]) -> list[Row]:
         stored = [row for row in rows if row.persisted]

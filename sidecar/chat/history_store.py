@@ -122,8 +122,8 @@ class HistoryStore:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._opened.drop(who)
 
-    def forget_save(self, save: str) -> None:
-        """Forget what is in memory of a whole save: it was restored or erased."""
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a save, also what never touched the disk: it belongs to what was exchanged."""
         self._opened.drop_save(save)
 
     def _open(self, who: ActorId) -> OpenHistory:

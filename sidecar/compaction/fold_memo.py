@@ -43,8 +43,8 @@ class FoldMemo:
             self._known.popitem(last=False)
         return folded
 
-    def forget_save(self, save: str) -> None:
-        """The whole save was restored or erased."""
+    def exchanged(self, save: str) -> None:
+        """The files of a save were exchanged."""
         for who in [who for who in list(self._known) if who.save == save]:
             self.erased(who)
 

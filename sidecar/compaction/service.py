@@ -38,7 +38,7 @@ from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2
 from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import OwnKey, Workers
 from sidecar.wire import actor_from, key_from, state_to
 
 _TRIES = 3
@@ -162,9 +162,7 @@ class CompactionService:
     ) -> compaction_pb2.CountTokensResponse:
         require_countable(request.texts, self._limits)
         counter = self._counter(counter_kind(request.counter))
-        tokens = await self._workers.run(
-            ("count", id(request)), lambda: [counter.count(text) for text in request.texts]
-        )
+        tokens = await self._workers.run(OwnKey(""), lambda: [counter.count(text) for text in request.texts])
         scale = self._counters.scale() if counter.kind is CounterKind.CALIBRATED else 1.0
         return compaction_pb2.CountTokensResponse(tokens=tokens, total=count_to(sum(tokens), counter.kind), scale=scale)
 
@@ -202,7 +200,7 @@ class CompactionService:
                 messages, request.prior_summary, target, counter, summariser=summariser, force=asked.force
             )
 
-        result = await (self._models if summariser else self._workers).run(("held", id(request)), run)
+        result = await (self._models if summariser else self._workers).run(OwnKey(who.save), run)
         return held_to(request, messages, result, counter, asked)
 
     def _put(

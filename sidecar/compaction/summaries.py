@@ -117,8 +117,8 @@ class SummaryStore:
         self._session.pop(who, None)
         self._cache.pop(who, None)
 
-    def forget_save(self, save: str) -> None:
-        """Forget what is in memory of a whole save: it was restored or erased."""
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a whole save: its files were exchanged."""
         for who in [who for who in (*list(self._session), *list(self._cache)) if who.save == save]:
             self.erased(who)
 

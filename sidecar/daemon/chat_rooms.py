@@ -75,11 +75,13 @@ class ChatRooms:
 
     @cached_property
     def models(self) -> Workers:
-        """Threads that wait for language models, so that the disk's never do."""
+        """Threads that wait for language models, so that neither the disk's nor a checkpoint ever do: behind a gate
+        that nobody shuts."""
+        from sidecar.storage.save_gate import SaveGate
         from sidecar.storage.workers import Workers
 
         compaction = self._config.compaction
-        return Workers(threads=compaction.model_threads, queue=compaction.max_waiting_compactions)
+        return Workers(SaveGate(), threads=compaction.model_threads, queue=compaction.max_waiting_compactions)
 
     @cached_property
     def histories(self) -> HistoryStore:

@@ -241,7 +241,7 @@ def test_a_save_that_was_restored_brings_back_nothing_of_this_process():
     world.compact()
     whisper = Row(message_kind("user"), "user", "elsewhere", persisted=False)
     world.conversations.append(other, [whisper], role=SUMMARIZING, counter=COUNTER)
-    ConversationPart(world.histories, world.archive, world.summaries, forgets=()).forget_save("slot")
+    ConversationPart(world.histories, world.archive, world.summaries, forgets=()).exchanged("slot")
     assert [row.content for row in world.histories.read(WHO).chat] == [text for text, kept in world.said if kept]
     assert "secret" not in world.summaries.read(WHO).text
     assert [row.content for row in world.histories.read(other).chat] == ["elsewhere"]
