@@ -40,6 +40,33 @@ class MemorySettings:
 
 
 @dataclass(frozen=True)
+class SavesSettings:
+    """Checkpoints, restores, forks, exports and imports."""
+
+    max_checkpoints: int = limit(1_000, 1, 100_000, "checkpoints", "checkpoints of a save")
+    kept_safety_checkpoints: int = limit(5, 1, 1_000, "checkpoints", "safety checkpoints kept of a save, the newest")
+    max_name_chars: int = limit(512, 1, 512, "code points", "the longest name of a save or a checkpoint")
+    max_metadata: int = limit(64, 1, 64, "entries", "metadata entries of a checkpoint")
+    max_metadata_key_chars: int = limit(256, 1, 256, "code points", "the longest metadata key")
+    max_metadata_value_chars: int = limit(4_096, 1, 4_096, "code points", "the longest metadata value")
+    wait_seconds: float = limit(10.0, 0.0, 600.0, "seconds", "how long a call waits for a save that is exchanged")
+    grace_seconds: float = limit(0.25, 0.0, 60.0, "seconds", "time for running calls to end before a save is exchanged")
+    kept_answers: int = limit(256, 1, 65_536, "answers", "answers kept for idempotency keys, until the daemon ends")
+    automatic_poll_seconds: float = limit(
+        15.0, 0.05, 3_600.0, "seconds", "how often it is looked whether an automatic checkpoint is due"
+    )
+    max_archive_bytes: int = limit(
+        4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the largest file that is imported"
+    )
+    max_unpacked_bytes: int = limit(
+        4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the most that an imported file may unpack to"
+    )
+    max_archive_files: int = limit(1_000_000, 1, 10_000_000, "files", "files in an imported file or folder")
+    max_pack_ratio: int = limit(400, 2, 100_000, "times", "how many times its packed size a file may unpack to")
+    max_skipped: int = limit(1_000, 1, 1_000, "items", "items that an import lists as not taken")
+
+
+@dataclass(frozen=True)
 class RecordSettings:
     """Records and their journals."""
 
@@ -79,6 +106,7 @@ class SearchSettings:
     max_query_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest query text")
     max_cached_views: int = limit(4_096, 16, 1_000_000, "owners", "owners whose words are kept in memory")
     max_cached_rows: int = limit(200_000, 1_000, 10_000_000, "records", "records whose words are kept in memory")
+    max_recent_answers: int = limit(512, 1, 100_000, "answers", "answers kept while nothing of their save changes")
     max_cached_vector_bytes: int = limit(
         536_870_912, 1_048_576, 68_719_476_736, "bytes", "vectors kept in memory; one owner's are kept in any case"
     )
@@ -97,6 +125,39 @@ class SearchSettings:
     )
     index_batch: int = limit(256, 1, 10_000, "owners", "owners indexed in one transaction")
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
+
+
+@dataclass(frozen=True)
+class ChatSettings:
+    """History, transcript and roles."""
+
+    max_messages: int = limit(500, 1, 100_000, "messages", "messages that a history keeps")
+    max_transcript_rows: int = limit(2_000, 1, 1_000_000, "rows", "rows that a transcript keeps")
+    max_content_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "the longest message")
+    max_batch: int = limit(500, 1, 10_000, "messages", "messages or rows in one call")
+    max_cached_chars: int = limit(
+        16_000_000, 0, 1_000_000_000, "code points", "stored histories kept in memory for reading"
+    )
+    max_session_chars: int = limit(
+        64_000_000, 1_000, 10_000_000_000, "code points", "messages that live as long as the process, of all actors"
+    )
+    kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
+    max_roles: int = limit(1_000, 1, 100_000, "roles", "roles that a game may put")
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """Keeping conversations within their windows."""
+
+    window_tokens: int = limit(8_192, 256, 16_777_216, "tokens", "a model's window where nothing else tells it")
+    max_summary_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest summary that a game may put")
+    tokenizer_path: str = option("", "a tokenizer.json that counts tokens exactly; empty: estimates")
+    max_calls: int = limit(8, 1, 100, "calls", "calls of the summariser in one compaction")
+    model_threads: int = limit(4, 1, 64, "threads", "compactions that wait for a language model at once")
+    max_waiting_compactions: int = limit(64, 1, 10_000, "compactions", "compactions by a model that wait or run")
+    max_conversation: int = limit(2_000, 1, 10_000, "messages", "messages of a conversation that the game holds")
+    max_count_texts: int = limit(4_096, 1, 65_536, "texts", "texts in one CountTokens call")
+    max_count_chars: int = limit(4_000_000, 1_000, 100_000_000, "code points", "of all texts in one CountTokens call")
 
 
 @dataclass(frozen=True)
@@ -188,6 +249,9 @@ class Config:
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
-    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    saves: SavesSettings = field(default_factory=SavesSettings)
     records: RecordSettings = field(default_factory=RecordSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    chat: ChatSettings = field(default_factory=ChatSettings)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)

@@ -6,13 +6,13 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2
-from sidecar.storage.keys import ActorId, actor_id
+from sidecar.storage.keys import MAX_ID_CHARS, ActorId, actor_id
 from sidecar.storage.save_state import SaveState
 
 T = TypeVar("T")
@@ -42,6 +42,19 @@ def actor_to(who: ActorId) -> common_pb2.Actor:
     )
 
 
+def key_from(idempotency_key: str) -> str:
+    """The key as it is. Raises InvalidInput for one that is too long."""
+    if len(idempotency_key) > MAX_ID_CHARS:
+        raise InvalidInput(
+            f"idempotency_key has {len(idempotency_key)} characters; the limit is {MAX_ID_CHARS}",
+            reason=Reason.FIELD_TOO_LONG,
+            field="idempotency_key",
+            limit="max_key_chars",
+            value=MAX_ID_CHARS,
+        )
+    return idempotency_key
+
+
 def state_to(state: SaveState) -> common_pb2.SaveState:
     return common_pb2.SaveState(revision=state.revision, epoch=state.epoch)
 
@@ -50,6 +63,12 @@ def time_to(seconds: float) -> Timestamp:
     """Unix seconds as a wall-clock time."""
     whole = int(seconds // 1)
     return Timestamp(seconds=whole, nanos=int((seconds - whole) * 1_000_000_000))
+
+
+def patience(context: Any, *, most: float) -> float:
+    """How many seconds a call may wait for its turn: at most ``most``, short enough to be told why in vain."""
+    remaining = context.time_remaining()
+    return most if remaining is None else max(0.0, min(most, 0.9 * remaining))
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class House:
             self.saves,
             self.limits,
             known=self.indexes,
-            retention=self.groups.retention,
+            retention=self.groups.applied_retention,
             report=self.told.append,
         )
         self.vectors = VectorStore(None if in_memory else self.disk.root / "index" / "vectors.sqlite3")

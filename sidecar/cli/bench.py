@@ -15,9 +15,9 @@ import click
 import grpc
 
 from sidecar.cli.client import Client
-from sidecar.cli.inspect import show
 from sidecar.cli.locomo import DEPTHS, TYPES, Question, Talk, Turn, read, recall_at
 from sidecar.cli.own_daemon import own_daemon
+from sidecar.cli.tables import show
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, memory_pb2_grpc, search_pb2, search_pb2_grpc
 
 _BATCH = 500

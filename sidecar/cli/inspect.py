@@ -6,29 +6,23 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sidecar.cli.inspect_chat import chat, prompt
+from sidecar.cli.inspect_options import actor_options, told
+from sidecar.cli.inspect_records import records
 from sidecar.cli.options import as_json, data_dir
+from sidecar.cli.tables import show
 from sidecar.errors import LorekeeperError
 from sidecar.memory.document import Document, Version
 from sidecar.memory.document_store import DocumentStore
-from sidecar.settings import MemorySettings, RecordSettings
+from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import FileDisk
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, actor_id
 from sidecar.storage.save_state import SaveStates
-
-if TYPE_CHECKING:
-    from sidecar.memory.record_store import RecordStore, Stored
-
-
-class _UntouchedDisk(FileDisk):
-    """A daemon may be writing: the half-written end of a journal is passed over, and never cut off."""
-
-    def truncate(self, path: Path, length: int) -> None:
-        """Leave the file as it is."""
 
 
 class Folder:
@@ -37,44 +31,20 @@ class Folder:
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
             raise click.ClickException(f"there is no data folder at {root}")
-        disk = _UntouchedDisk(root)
+        disk = FileDisk(root)
         self.actors = Actors(disk)
         self.saves = SaveStates(disk)
         self.documents = DocumentStore(disk, self.actors, self.saves, MemorySettings())
-        self.disk = disk
-
-    def records(self) -> RecordStore:
-        """The record store, which needs more modules than the rest."""
-        from sidecar.memory.open_saves import NothingKnown
-        from sidecar.memory.record_store import RecordStore
-
-        return RecordStore(
-            self.disk,
-            self.actors,
-            self.saves,
-            RecordSettings(),
-            known=NothingKnown(),
-            retention=lambda _: None,
-            report=lambda _: None,
-        )
-
-
-def actor_options(command: Any) -> Any:
-    """The parts of an actor's address, as options."""
-    for name, words in (
-        ("tenant", "Its tenant."),
-        ("topic", "Its topic."),
-        ("player", "Its player."),
-        ("role", "Its role."),
-        ("actor", "The actor's id; empty: the role itself."),
-    ):
-        command = click.option(f"--{name}", default="", help=words)(command)
-    return click.option("--save", default=DEFAULT_SAVE, show_default=True, help="The save.")(command)
 
 
 @click.group()
 def inspect() -> None:
-    """Read saves, actors, documents, versions and records."""
+    """Read saves, actors, documents, versions, records, conversations and prompts."""
+
+
+inspect.add_command(chat)
+inspect.add_command(prompt)
+inspect.add_command(records)
 
 
 @inspect.command()
@@ -142,39 +112,6 @@ def versions(data_dir: Path, as_json: bool, diff: bool, **parts: str) -> None:
         before = version.content
 
 
-@inspect.command()
-@data_dir
-@as_json
-@actor_options
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="The newest so many.")
-def records(data_dir: Path, as_json: bool, limit: int, **parts: str) -> None:
-    """List an actor's records, the newest in game time first."""
-    found = told(lambda: _records(Folder(data_dir).records(), actor_id(**parts), limit))
-    show(found, as_json, "This actor has no records.")
-
-
-def told(read: Any) -> Any:
-    """What ``read`` returns; our own errors end the command with their words."""
-    try:
-        return read()
-    except LorekeeperError as error:
-        raise click.ClickException(error.message) from error
-
-
-def show(rows: list[dict[str, Any]], as_json: bool, empty: str) -> None:
-    """Rows as JSON, or as a table with a column for each name."""
-    if as_json:
-        click.echo(json.dumps(rows))
-        return
-    if not rows:
-        click.echo(empty, err=True)
-        return
-    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}
-    click.secho("  ".join(f"{name:<{width}}" for name, width in widths.items()), bold=True)
-    for row in rows:
-        click.echo("  ".join(f"{row[name]!s:<{width}}" for name, width in widths.items()))
-
-
 def _actor_row(folder: Folder, who: ActorId) -> dict[str, Any]:
     try:
         found = folder.documents.look(who)
@@ -183,26 +120,6 @@ def _actor_row(folder: Folder, who: ActorId) -> dict[str, Any]:
         state = {"version": "unreadable", "length": "unreadable"}
     address = {"actor": who.actor, "role": who.role, "player": who.player, "topic": who.topic, "tenant": who.tenant}
     return address | state
-
-
-def _records(store: RecordStore, who: ActorId, limit: int) -> list[dict[str, Any]]:
-    with store.opened(who) as owner:
-        entries = sorted(owner.records().entries.values(), key=lambda entry: -entry.head.moment.tick)
-        return [_record_row(store.stored(owner, entry)) for entry in entries[:limit]]
-
-
-def _record_row(stored: Stored) -> dict[str, Any]:
-    head = stored.record.head
-    return {
-        "record": head.record_id,
-        "moment": f"{head.moment.timeline}/{head.moment.tick}",
-        "kind": head.kind.value,
-        "scope": head.scope,
-        "importance": head.importance,
-        "tags": " ".join(head.tags),
-        "state": "superseded" if stored.entry.superseded_by else "",
-        "text": stored.record.text or stored.record.payload,
-    }
 
 
 def _document(data_dir: Path, parts: dict[str, str]) -> Document:

@@ -10,8 +10,9 @@ import click
 import grpc
 
 from sidecar.cli.client import Client, connected
-from sidecar.cli.inspect import actor_options, show
+from sidecar.cli.inspect_options import actor_options
 from sidecar.cli.options import as_json, data_dir
+from sidecar.cli.tables import show
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2, search_pb2_grpc
 from sidecar.storage.keys import DEFAULT_SAVE
 

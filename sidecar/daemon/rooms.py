@@ -6,7 +6,6 @@ a daemon serve before Python has read all of them.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,38 +14,33 @@ from typing import TYPE_CHECKING
 from sidecar.diagnostics import Diagnostic, Report
 from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
+from sidecar.storage.save_gate import SaveGate
 
 if TYPE_CHECKING:
+    from sidecar.chat.role_store import KnownRole, RoleStore
+    from sidecar.daemon.chat_rooms import ChatRooms
+    from sidecar.daemon.record_rooms import RecordRooms
+    from sidecar.daemon.save_rooms import SaveRooms
+    from sidecar.daemon.search_rooms import SearchRooms
     from sidecar.embedding.engine import EmbeddingEngine
     from sidecar.embedding.model_host import HostState
     from sidecar.embedding.service import EmbeddingService
     from sidecar.embedding.vectors import VectorStore
+    from sidecar.gen.lorekeeper.v1.save_pb2 import SaveSettings
+    from sidecar.memory.actor_files import ActorFiles
     from sidecar.memory.document_store import DocumentStore
-    from sidecar.memory.groups import GroupStore
-    from sidecar.memory.record_mover import RecordMover
-    from sidecar.memory.record_service import RecordService
-    from sidecar.memory.record_store import RecordStore
     from sidecar.memory.service import DocumentService
-    from sidecar.search.embedding_queue import EmbeddingQueue
-    from sidecar.search.finder import Finder
-    from sidecar.search.indexer import Indexer, Indexes
-    from sidecar.search.marks import Marks
-    from sidecar.search.meaning import Meanings
-    from sidecar.search.near_duplicates import NearDuplicates
-    from sidecar.search.owner_texts import OwnerTexts
-    from sidecar.search.service import SearchService
-    from sidecar.search.vector_cache import VectorCache
-    from sidecar.search.vector_feed import VectorFeed
-    from sidecar.search.vector_index import VectorGarbage, VectorIndex
-    from sidecar.search.vector_maker import VectorMaker
-    from sidecar.search.views import Views
-    from sidecar.search.words import WordSource
+    from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
 CAPABILITIES = (
+    "chat.history",
+    "chat.prompt",
+    "chat.roles",
+    "compaction",
     "embedding",
     "memory.actors",
     "memory.documents",
@@ -54,6 +48,7 @@ CAPABILITIES = (
     "memory.records",
     "memory.retention",
     "memory.tool",
+    "saves",
     "search.hybrid",
     "search.lexical",
     "system",
@@ -71,19 +66,36 @@ def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) ->
 class Rooms:
     """Every room on one disk, each built once."""
 
-    def __init__(self, disk: Disk, config: Config, *, serving: Callable[[str, bool], None], report: Report) -> None:
-        """``serving`` is told when a service becomes able or unable to answer."""
+    def __init__(
+        self,
+        disk: Disk,
+        config: Config,
+        *,
+        serving: Callable[[str, bool], None],
+        report: Report,
+        roles: Mapping[str, KnownRole] | None = None,
+    ) -> None:
+        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own."""
         self._disk = disk
         self._config = config
         self._serving = serving
         self._report = report
-        self._loop = asyncio.get_running_loop()
+        self._roles_file = roles
+        self.gate = SaveGate()
+
+    def recover(self) -> None:
+        """End what a kill left half done, before anything is read."""
+        if self._disk.names(self._disk.root / "exchange"):
+            self.save.files.exchanges.recover()
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
-            "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.record_service],
-            "lorekeeper.v1.SearchService": lambda: [self.search_service],
+            "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.records.service],
+            "lorekeeper.v1.SearchService": lambda: [self.search.service],
+            "lorekeeper.v1.SaveService": lambda: [self.save.service, self.save.transfer_service],
+            "lorekeeper.v1.ChatService": lambda: [self.chat.service],
+            "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
             _EMBEDDING: lambda: [self.embedding_service],
         }
 
@@ -99,15 +111,17 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
-        if "embedding_queue" in self.__dict__:
-            await self.embedding_queue.close()
+        if "chat" in self.__dict__:
+            await self.chat.close()
+        if "search" in self.__dict__:
+            await self.search.close()
         if "engine" in self.__dict__:
             await self.engine.close()
+        if "save" in self.__dict__:
+            self.save.close()
         await self.workers.close()
         if "records" in self.__dict__:
-            self.record_mover.close()
-            self.indexer.close()
-            self.indexes.close()
+            self.records.close()
         if "vectors" in self.__dict__:
             self.vectors.close()
         self.saves.close()
@@ -129,7 +143,7 @@ class Rooms:
         from sidecar.storage.workers import Workers
 
         storage = self._config.storage
-        return Workers(threads=storage.disk_threads, queue=storage.max_waiting_calls)
+        return Workers(self.gate, threads=storage.disk_threads, queue=storage.max_waiting_calls)
 
     @cached_property
     def documents(self) -> DocumentStore:
@@ -138,167 +152,113 @@ class Rooms:
         return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
 
     @cached_property
-    def records(self) -> RecordStore:
-        from sidecar.memory.record_store import RecordStore
+    def toolbox(self) -> Toolbox:
+        from sidecar.memory.toolbox import MemoryTool, Toolbox
 
-        return RecordStore(
-            self._disk,
-            self.actors,
-            self.saves,
-            self._config.records,
-            known=self.indexes,
-            retention=self.groups.retention,
-            report=self._report,
-        )
+        def remembers(role: str) -> bool:
+            return self.roles.get(role).memory_tool
 
-    @cached_property
-    def record_mover(self) -> RecordMover:
-        from sidecar.memory.record_mover import RecordMover
+        def offers(role: str, tool: str) -> bool:
+            allowed = self.roles.get(role).allowed_tools
+            return remembers(role) and (allowed is None or tool in allowed)
 
-        return RecordMover(self.records, self._report)
+        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
 
     @cached_property
-    def groups(self) -> GroupStore:
-        from sidecar.memory.groups import GroupStore
+    def actor_files(self) -> ActorFiles:
+        from sidecar.memory.actor_files import ActorFiles, ActorPart
 
-        return GroupStore(self._disk, self.saves, self._config.records)
-
-    @cached_property
-    def indexes(self) -> Indexes:
-        from sidecar.search.indexer import Indexes
-
-        in_memory = self._config.storage.mode == "session"
-        return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
-
-    @cached_property
-    def indexer(self) -> Indexer:
-        from sidecar.search.indexer import Indexer
-
-        return Indexer(self.records, self.indexes, self.words, self._config.search, self._report)
-
-    @cached_property
-    def words(self) -> WordSource:
-        from sidecar.search.words import WordSource
-
-        return WordSource(self.records, self.indexes.of, self._config.search.language)
-
-    @cached_property
-    def views(self) -> Views:
-        from sidecar.search.views import Views
-
-        return Views(self.words, self._config.search)
-
-    @cached_property
-    def finder(self) -> Finder:
-        from sidecar.search.at_hand import AtHand, MatricesAtHand
-        from sidecar.search.finder import Finder
-        from sidecar.search.recall import Recall
-
-        parts = (self.groups, self.saves, self.words, self.views)
-        at_hand = Recall(AtHand(self.records, self.groups, self.views), *parts, MatricesAtHand(self.matrices))
-        return Finder(Recall(self.records, *parts, self.matrices), at_hand, self.meanings, self.workers, self._report)
-
-    @cached_property
-    def meanings(self) -> Meanings:
-        from sidecar.search.meaning import Meanings
-
-        return Meanings(self.engine, self._loop, seconds=self._config.search.query_embedding_seconds)
-
-    @cached_property
-    def vector_feed(self) -> VectorFeed:
-        from sidecar.search.vector_feed import VectorFeed
-
-        return VectorFeed(self.vectors, self._report)
-
-    @cached_property
-    def matrices(self) -> VectorCache:
-        from sidecar.search.vector_cache import VectorCache
-
-        settings = self._config.search
-        return VectorCache(
-            self.vector_feed,
-            lambda who: self.embedding_queue.changed(who),
-            most_bytes=settings.max_cached_vector_bytes,
-            most_compared=settings.max_compared,
-        )
-
-    @cached_property
-    def owner_texts(self) -> OwnerTexts:
-        from sidecar.search.owner_texts import OwnerTexts
-
-        return OwnerTexts(self.records, self.indexes, self.vectors)
-
-    @cached_property
-    def vector_maker(self) -> VectorMaker:
-        from sidecar.search.vector_maker import VectorMaker
-
-        return VectorMaker(self.engine, self.vector_feed, self._report)
-
-    @cached_property
-    def vector_garbage(self) -> VectorGarbage:
-        from sidecar.search.vector_index import VectorGarbage
-
-        return VectorGarbage(self.vectors, self.indexes)
-
-    @cached_property
-    def vector_index(self) -> VectorIndex:
-        from sidecar.search.vector_index import VectorIndex
-
-        return VectorIndex(
-            self.engine,
-            self.vectors,
-            self.records,
-            self.indexes,
-            self.owner_texts,
-            self.vector_maker,
-            self.vector_garbage,
-            batch=self._config.search.embedding_batch,
-        )
-
-    @cached_property
-    def embedding_queue(self) -> EmbeddingQueue:
-        from sidecar.search.embedding_queue import EmbeddingQueue
-
-        return EmbeddingQueue(
-            self.engine,
-            self.owner_texts,
-            self.vector_maker,
-            self.near_duplicates,
-            self.meanings,
-            lambda save: self.records.catalog(save).owners(),
-            self._loop,
-            self._config.search,
-            self._report,
-        )
+        rooms = self.records
+        parts: list[ActorPart] = [self.documents, self.chat.part, rooms.store, rooms.indexes, self.save.actor_copies]
+        return ActorFiles(self._disk, self.actors, self.saves, parts, settle=rooms.store.settle)
 
     @cached_property
     def memory_service(self) -> DocumentService:
-        from sidecar.chat.roles import role_policy
-        from sidecar.memory.actor_files import ActorFiles
-        from sidecar.memory.remember_tool import RememberTool
         from sidecar.memory.service import DocumentService
-        from sidecar.memory.toolbox import MemoryTool, Toolbox
-        from sidecar.search.tool import SearchTool
 
-        def offers(role: str, tool: str) -> bool:
-            policy = role_policy(role)
-            return policy.memory_tool and (policy.allowed_tools is None or tool in policy.allowed_tools)
-
-        toolbox = Toolbox(
-            [
-                MemoryTool(self.documents, remembers=lambda role: role_policy(role).memory_tool),
-                RememberTool(self.records, self._config.records, offers),
-                SearchTool(self.finder.from_thread, self._config.records, offers),
-            ]
-        )
-        files = ActorFiles(self._disk, self.actors, self.saves, parts=[self.documents, self.records, self.indexes])
         return DocumentService(
             store=self.documents,
-            toolbox=toolbox,
-            files=files,
+            toolbox=self.toolbox,
+            files=self.actor_files,
             saves=self.saves,
             workers=self.workers,
+            still=self.save.access.still,
             limits=self._config.memory,
+            paging=self._paging,
+        )
+
+    @cached_property
+    def records(self) -> RecordRooms:
+        from sidecar.daemon.record_rooms import RecordRooms
+
+        return RecordRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            paging=self._paging,
+            search=lambda: self.search,
+        )
+
+    @cached_property
+    def search(self) -> SearchRooms:
+        from sidecar.daemon.search_rooms import SearchRooms
+
+        return SearchRooms(
+            config=self._config,
+            report=self._report,
+            records=self.records,
+            saves=self.saves,
+            workers=self.workers,
+            engine=self.engine,
+            vectors=self.vectors,
+            settings_of=self._settings_of,
+        )
+
+    def _settings_of(self, save: str) -> SaveSettings:
+        from sidecar.saves.settings_rules import settings_to
+
+        return settings_to(self.save.settings.read(save))
+
+    @cached_property
+    def save(self) -> SaveRooms:
+        from sidecar.daemon.save_rooms import SaveRooms
+
+        return SaveRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            gate=self.gate,
+            workers=self.workers,
+            parts=lambda: [self.documents, self.chat.part, self.records.save_part],
+            actor_files=lambda: self.actor_files,
+            paging=self._paging,
+        )
+
+    @cached_property
+    def roles(self) -> RoleStore:
+        from sidecar.chat.role_store import RoleStore
+
+        return RoleStore(self._disk, max_roles=self._config.chat.max_roles, from_file=self._roles_file)
+
+    @cached_property
+    def chat(self) -> ChatRooms:
+        from sidecar.daemon.chat_rooms import ChatRooms
+
+        return ChatRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            documents=self.documents,
+            toolbox=self.toolbox,
+            roles=self.roles,
             paging=self._paging,
         )
 
@@ -318,7 +278,7 @@ class Rooms:
         from sidecar.embedding.model_host import HostState
 
         self._serving(_EMBEDDING, state is HostState.READY)
-        self.embedding_queue.model_changed()
+        self.search.queue.model_changed()
 
     @cached_property
     def vectors(self) -> VectorStore:
@@ -332,64 +292,6 @@ class Rooms:
         from sidecar.embedding.service import EmbeddingService
 
         return EmbeddingService(self.engine, self.vectors, self._paging)
-
-    @cached_property
-    def record_service(self) -> RecordService:
-        from sidecar.memory.kept_answers import KeptAnswers
-        from sidecar.memory.record_service import RecordService
-
-        self._follow_behind()
-        return RecordService(
-            store=self.records,
-            groups=self.groups,
-            saves=self.saves,
-            workers=self.workers,
-            limits=self._config.records,
-            answers=KeptAnswers(self._config.records.kept_answers),
-            paging=self._paging,
-            marks=self.marks,
-        )
-
-    @cached_property
-    def marks(self) -> Marks:
-        from sidecar.search.marks import Marks
-
-        return Marks(self.engine, self.vectors, self.vector_maker, self.near_duplicates)
-
-    @cached_property
-    def near_duplicates(self) -> NearDuplicates:
-        from sidecar.search.near_duplicates import NearDuplicates
-
-        similarity = self._config.search.near_duplicate_similarity
-        return NearDuplicates(self.records, self.views, self.matrices, self.indexes, similarity=similarity)
-
-    @cached_property
-    def search_service(self) -> SearchService:
-        from sidecar.gen.lorekeeper.v1 import save_pb2
-        from sidecar.search.index_status import IndexStatus
-        from sidecar.search.service import SearchService
-
-        self._follow_behind()
-        return SearchService(
-            finder=self.finder,
-            status=IndexStatus(self.records, self.indexes, self.indexer, self._words_version),
-            vectors=self.vector_index,
-            settings_of=lambda _save: save_pb2.SaveSettings(),
-            saves=self.saves,
-            workers=self.workers,
-            limits=self._config.search,
-            record_limits=self._config.records,
-        )
-
-    def _follow_behind(self) -> None:
-        """Have the inboxes emptied and the index kept up to date from now on."""
-        self.record_mover, self.indexer  # noqa: B018 - building them is what starts them
-        self.indexer.written = self.embedding_queue.changed
-        self.indexes.released = self.vector_garbage.released
-        self.indexes.opening = self.embedding_queue.opened
-
-    def _words_version(self) -> str:
-        return self.words.version
 
     @property
     def _paging(self) -> Paging:

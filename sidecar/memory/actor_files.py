@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -13,17 +13,18 @@ from sidecar.storage.save_state import SaveStates
 
 # What ListActors tells of an actor; the other counts are told by an erasure.
 _LISTED = ("records", "messages", "archived")
+# What an erasure tells as one number.
+_ERASED_AS = {"rows": "messages", "archived": "messages"}
 
 
 class ActorPart(Protocol):
     """What one room keeps of an actor."""
 
-    def settle(self, save: str) -> None:
-        """Bring what is safe elsewhere into the folders of its actors."""
-        ...
-
     def counted(self, who: ActorId) -> Mapping[str, int]:
-        """How many things are kept, by the names of the contract's Erasure (``documents``, ``records``, …)."""
+        """How many things are kept, by the names of the contract's Erasure (``documents``, ``records``, …).
+
+        Beside its ``messages``, ``rows`` are further rows of a transcript and ``archived`` messages of an archive.
+        """
         ...
 
     def erased(self, who: ActorId) -> None:
@@ -34,11 +35,21 @@ class ActorPart(Protocol):
 class ActorFiles:
     """Every room that keeps something of an actor is one of ``parts``."""
 
-    def __init__(self, disk: Disk, actors: Actors, saves: SaveStates, parts: Sequence[ActorPart]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        actors: Actors,
+        saves: SaveStates,
+        parts: Sequence[ActorPart],
+        *,
+        settle: Callable[[str], None],
+    ) -> None:
+        """``settle`` brings what is safe elsewhere into the folders of a save's actors."""
         self._disk = disk
         self._actors = actors
         self._saves = saves
         self._parts = parts
+        self._settle = settle
 
     def actors(self, save: str, *, role: str, player: str, after: str) -> Iterator[ActorId]:
         """The actors of a save in a stable order, those of one role or one player where these are not empty.
@@ -62,9 +73,15 @@ class ActorFiles:
     def measure(self, who: ActorId) -> dict[str, int] | None:
         """What an erasure would remove; None where nothing is kept."""
         self._settle(who.save)
-        if not self._actors.exists(who):
+        counted = self._counted(who)
+        exists = self._actors.exists(who)
+        if not exists and not any(counted.values()):
             return None
-        return {"actors": 1, "bytes": self._bytes(who)} | self._counted(who)
+        measured = {"actors": int(exists), "bytes": self._bytes(who)}
+        for name, count in counted.items():
+            name = _ERASED_AS.get(name, name)
+            measured[name] = measured.get(name, 0) + count
+        return measured
 
     def erase(self, who: ActorId) -> dict[str, int] | None:
         """Forget the actor; what was removed, or None where nothing was kept. A kill in the middle leaves no half."""
@@ -75,10 +92,6 @@ class ActorFiles:
         for part in self._parts:
             part.erased(who)
         return removed
-
-    def _settle(self, save: str) -> None:
-        for part in self._parts:
-            part.settle(save)
 
     def _counted(self, who: ActorId) -> dict[str, int]:
         return {name: count for part in self._parts for name, count in part.counted(who).items()}

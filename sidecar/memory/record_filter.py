@@ -83,3 +83,9 @@ def checked_filter(wanted: RecordFilter, field: str, limits: RecordSettings) -> 
         source_input_id=checked_id(wanted.source_input_id, f"{field}.source_input_id"),
         text=checked_text(wanted.text, f"{field}.text", limits.max_text_chars),
     )
+
+
+def without_archive(wanted: RecordFilter) -> RecordFilter:
+    """The filter that leaves turns of chats out, unless it names nothing but them."""
+    kinds = (wanted.kinds or frozenset(Kind)) - {Kind.TURN}
+    return replace(wanted, kinds=kinds) if kinds else wanted

@@ -6,7 +6,7 @@ Whatever would wait or take long says so by :class:`NotAtHand`, and the query is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from sidecar.embedding.identity import EmbeddingIdentity
@@ -21,6 +21,7 @@ from sidecar.search.vector_cache import VectorCache
 from sidecar.search.vector_rows import VectorRows
 from sidecar.search.views import Views
 from sidecar.storage.keys import ActorId
+from sidecar.storage.save_state import SaveStates
 
 _MOST_RECORDS = 2_000
 _MOST_NEW = 8
@@ -36,8 +37,9 @@ class NotAtHand(Exception):
 class AtHand:
     """A record store that answers from memory or not at all."""
 
-    def __init__(self, store: RecordStore, groups: GroupStore, views: Views) -> None:
+    def __init__(self, store: RecordStore, groups: GroupStore, saves: SaveStates, views: Views) -> None:
         self._store = store
+        self._saves = saves
         self._groups = groups
         self._views = views
 
@@ -47,6 +49,11 @@ class AtHand:
         if catalog is None or not self._groups.knows(save):
             raise NotAtHand
         return catalog
+
+    def version(self, save: str) -> Hashable:
+        """What every answer about an open save depends on; another one after each change."""
+        catalog = self.catalog(save)
+        return self._saves.state(save), catalog.changes, id(catalog), id(self._groups.read(save))
 
     @contextmanager
     def opened(self, who: ActorId) -> Iterator[OpenOwner]:
@@ -68,6 +75,10 @@ class AtHand:
         if stored is None:
             raise NotAtHand
         return stored
+
+    def stored_many(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Stored]:
+        """Records that are in memory."""
+        return (self.stored(owner, entry) for entry in entries)
 
 
 class MatricesAtHand:

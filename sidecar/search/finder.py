@@ -14,7 +14,7 @@ from sidecar.search.meaning import NOT_ASKED, Meaning, Meanings
 from sidecar.search.options import Mode
 from sidecar.search.outcome import Degraded, Recalled
 from sidecar.search.recall import Query, Recall
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import OwnKey, Workers
 
 _WITHOUT_VECTORS = (Degraded.INDEX_UNAVAILABLE, Degraded.SCAN_LIMIT)
 
@@ -59,8 +59,7 @@ class Finder:
         if is_quick(query):
             with suppress(NotAtHand):
                 return self._recall_at_hand.run(query, meaning)
-        alone = object()  # queries wait for nobody
-        return await self._workers.run(alone, lambda: self._recall.run(query, meaning))
+        return await self._workers.run(OwnKey(query.who.save), lambda: self._recall.run(query, meaning))
 
 
 def _asks_meaning(query: Query) -> bool:

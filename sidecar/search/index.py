@@ -1,6 +1,6 @@
 """The derived index of one save: what is known of its owners, and the words of their records.
 
-    owners   folder, address (JSON), size of its journal, number of its last row, records, addressed (JSON)
+    owners   folder, address (JSON), size of its journal, number of its last row, records, targets (JSON)
     words    owner, hash of the record's content → length in words, terms joined by spaces, hash of the text to embed
     near     owner, hash of the record's content → id of an earlier record that says nearly the same
 
@@ -11,11 +11,14 @@ from the journals. An owner's words lie side by side, so that reading them costs
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sidecar.storage.derived_database import DerivedDatabase
+
+if TYPE_CHECKING:
+    import sqlite3
 
 MIGRATIONS = (
     """
@@ -26,7 +29,7 @@ MIGRATIONS = (
         size INTEGER NOT NULL,
         last INTEGER NOT NULL,
         records INTEGER NOT NULL,
-        addressed TEXT NOT NULL
+        targets TEXT NOT NULL
     );
     CREATE TABLE words (
         owner INTEGER NOT NULL,
@@ -45,7 +48,7 @@ MIGRATIONS = (
     ) WITHOUT ROWID
     """,
 )
-_OWNERS = "SELECT folder, address, size, last, records, addressed FROM owners"
+_OWNERS = "SELECT folder, address, size, last, records, targets FROM owners"
 _OWN = "owner = (SELECT owner FROM owners WHERE folder = ?)"
 
 
@@ -58,7 +61,7 @@ class OwnerRow:
     size: int
     last: int
     records: int
-    addressed: str
+    targets: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +171,10 @@ def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> list
     for update in updates:
         row = update.row
         database.execute(
-            "INSERT INTO owners (folder, address, size, last, records, addressed) VALUES (?, ?, ?, ?, ?, ?) "
+            "INSERT INTO owners (folder, address, size, last, records, targets) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (folder) DO UPDATE SET size = excluded.size, last = excluded.last, "
-            "records = excluded.records, addressed = excluded.addressed",
-            (row.folder, row.address, row.size, row.last, row.records, row.addressed),
+            "records = excluded.records, targets = excluded.targets",
+            (row.folder, row.address, row.size, row.last, row.records, row.targets),
         )
         (owner,) = database.execute("SELECT owner FROM owners WHERE folder = ?", (row.folder,)).fetchone()
         for old in update.removed:

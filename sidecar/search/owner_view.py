@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _NEVER = 2**63 - 1
+_COUNT_BITS = 8
+# A word that stands there more often counts as so often: BM25 would hardly tell the difference.
+_MOST_COUNTED = 2**_COUNT_BITS - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ class OwnerView:
         self._around: tuple[Ints, Neighbours] | None = None
         self._superseded = Column("bool")
         self._labels: dict[Hashable, array[int]] = {}
-        self._terms: dict[str, tuple[array[int], array[int]]] = {}
+        # One number for each row that holds a term: the row, and in the last bits how often.
+        self._terms: dict[str, array[int]] = {}
         self._rows: dict[Entry, int] = {}
         #: The number of the last row that was taken in.
         self.seen = 0
@@ -117,7 +121,10 @@ class OwnerView:
     def posting(self, term: str) -> tuple[Ints, Floats] | None:
         """The rows that hold a term, and how often; None where none does."""
         found = self._terms.get(term)
-        return (_copied(found[0]), _copied(found[1]).astype("float64")) if found else None
+        if found is None:
+            return None
+        packed = _copied(found)
+        return packed >> _COUNT_BITS, (packed & _MOST_COUNTED).astype("float64")
 
     @property
     def ticks(self) -> Ints:
@@ -192,10 +199,12 @@ class OwnerView:
         self._superseded.add(bool(entry.superseded_by))
         for label in _labels(entry):
             self._labels.setdefault(label, array("I")).append(row)
+        packed = row << _COUNT_BITS
         for term, count in words.counts.items():
-            rows, counts = self._terms.setdefault(term, (array("I"), array("I")))
-            rows.append(row)
-            counts.append(count)
+            numbers = self._terms.get(term)
+            if numbers is None:
+                numbers = self._terms[term] = array("I")
+            numbers.append(packed | (count if count < _MOST_COUNTED else _MOST_COUNTED))
 
     def _talk_number(self, conversation: str) -> int:
         return self._talk_numbers.setdefault(conversation, len(self._talk_numbers)) if conversation else ALONE
@@ -241,6 +250,7 @@ def _labels(entry: Entry) -> list[Hashable]:
         ("conversation_id", head.conversation_id),
         ("source_input_id", head.source_input_id),
         *(("tags", tag) for tag in head.tags),
+        *(("audience", group) for group in head.audience),
     ]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +12,25 @@ from sidecar.embedding.wire import identity_to
 from sidecar.errors import InvalidInput, NotReady, Reason, Unavailable
 from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
 from sidecar.memory.record_checks import checked_text
-from sidecar.memory.record_filter import RecordFilter, checked_filter
+from sidecar.memory.record_filter import checked_filter, without_archive
 from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in
-from sidecar.memory.records import Kind
 from sidecar.search.access import allowed_owners
 from sidecar.search.answers import response_to
+from sidecar.search.at_hand import AtHand, NotAtHand, is_quick
 from sidecar.search.finder import Finder
 from sidecar.search.index_status import Counts, IndexStatus, Phase, Rebuild
 from sidecar.search.option_wire import options_from
-from sidecar.search.outcome import Degraded
+from sidecar.search.outcome import Degraded, Recalled
 from sidecar.search.recall import Query
+from sidecar.search.recent_answers import RecentAnswers
 from sidecar.search.vector_index import VectorCounts, VectorIndex
 from sidecar.settings import RecordSettings, SearchSettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import actor_from, state_to
+
+_KEPT_BYTES = 65_536
 
 
 class SearchService:
@@ -36,6 +40,7 @@ class SearchService:
         self,
         *,
         finder: Finder,
+        at_hand: AtHand,
         status: IndexStatus,
         vectors: VectorIndex,
         settings_of: Callable[[str], save_pb2.SaveSettings],
@@ -46,6 +51,8 @@ class SearchService:
     ) -> None:
         """``settings_of`` tells what a save has put as its defaults."""
         self._finder = finder
+        self._at_hand = at_hand
+        self._answers = RecentAnswers(limits.max_recent_answers)
         self._status = status
         self._vectors = vectors
         self._settings_of = settings_of
@@ -57,8 +64,26 @@ class SearchService:
 
     async def Search(self, request: search_pb2.SearchRequest, context: Any) -> search_pb2.SearchResponse:
         query = self._query(request)
+        question, version = self._question(request, query)
+        known: search_pb2.SearchResponse | None = self._answers.known(question, version) if version else None
+        if known is not None:
+            for stage in known.stages:
+                stage.reused = True
+            return known
         found = await self._finder.find(query, semantic=request.require_semantic)
-        return response_to(found, query, request.limit, self._messages)
+        response = response_to(found, query, request.limit, self._messages)
+        if version and not _passing(found) and response.ByteSize() <= _KEPT_BYTES:
+            self._answers.keep(question, version, response)
+        return response
+
+    def _question(self, request: search_pb2.SearchRequest, query: Query) -> tuple[bytes, Hashable]:
+        """What is asked, and what every answer to it depends on; None where that cannot be told at once."""
+        if not is_quick(query):
+            return b"", None
+        with suppress(NotAtHand):
+            version = self._at_hand.version(query.who.save), self._vectors.version
+            return request.SerializeToString(deterministic=True), version
+        return b"", None
 
     async def GetIndexStatus(
         self, request: search_pb2.GetIndexStatusRequest, context: Any
@@ -68,7 +93,7 @@ class SearchService:
         def status() -> search_pb2.GetIndexStatusResponse:
             return self._status_to(self._status.counts(save, owner), self._vector_counts(save, owner))
 
-        response = await self._workers.run(("index", save), status)
+        response = await self._workers.run(SaveKey("index", save), status)
         response.save.CopyFrom(state_to(self._saves.state(save)))
         return response
 
@@ -95,7 +120,7 @@ class SearchService:
                 yield step
 
     async def _run(self, save: str, work: Callable[[], Any]) -> Any:
-        return await self._workers.run(("rebuild", save), work)
+        return await self._workers.run(SaveKey("rebuild", save), work)
 
     def _progress(self, save: str, step: Rebuild, begun: float) -> search_pb2.RebuildIndexResponse:
         return search_pb2.RebuildIndexResponse(
@@ -117,14 +142,13 @@ class SearchService:
         asked = request.limit if request.HasField("limit") else self._limits.default_hits
         if asked < 0:
             raise InvalidInput("limit is below 0", reason=Reason.FIELD_INVALID, field="limit")
+        wanted = checked_filter(filter_from(request.filter), "filter", self._record_limits)
+        leaves_out = request.HasField("include_archive") and not request.include_archive
         return Query(
             who=who,
             owners=allowed_owners(who, named, sources),
             text=checked_text(request.text, "text", self._limits.max_query_chars),
-            wanted=_without_archive(
-                checked_filter(filter_from(request.filter), "filter", self._record_limits),
-                left_out=request.HasField("include_archive") and not request.include_archive,
-            ),
+            wanted=without_archive(wanted) if leaves_out else wanted,
             limit=min(asked, self._limits.max_hits),
             groups=request.include_groups if request.HasField("include_groups") else not named,
             shared=request.include_shared if request.HasField("include_shared") else not named,
@@ -178,10 +202,10 @@ def _state(terms: Counts, *, pending: int, stale: int) -> search_pb2.IndexState.
     return search_pb2.INDEX_STATE_DEGRADED if pending or terms.orphan else search_pb2.INDEX_STATE_READY
 
 
-def _without_archive(wanted: RecordFilter, *, left_out: bool) -> RecordFilter:
-    """The filter that leaves turns of chats out, unless it names nothing but them."""
-    kinds = (wanted.kinds or frozenset(Kind)) - {Kind.TURN}
-    return replace(wanted, kinds=kinds) if left_out and kinds else wanted
+def _passing(found: Recalled) -> bool:
+    """Whether the next answer may be better though nothing of the save has changed."""
+    lasting = {Degraded.NO_MODEL, Degraded.VECTORS_PENDING, Degraded.VECTORS_STALE, Degraded.SCAN_LIMIT}
+    return not lasting.issuperset(found.degraded)
 
 
 def _number(value: int) -> Any:

@@ -86,6 +86,11 @@ class VectorIndex:
         """Of the model that answers now."""
         return self._engine.identity
 
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What answers depend on besides records: the model, whether it can be used, and the vectors that came."""
+        return self.identity, self._engine.state, self._maker.position
+
     def prevented(self) -> Degraded | int:
         """Why no vectors can be made now; 0 where they can."""
         if self.identity is not None:

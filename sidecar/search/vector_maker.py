@@ -43,6 +43,11 @@ class VectorMaker:
         # One batch at a time: what another one is about to make is not made twice.
         self._turn = asyncio.Lock()
 
+    @property
+    def position(self) -> int:
+        """Counts the vectors that were made."""
+        return self._feed.position
+
     def has_failed(self, text: bytes) -> bool:
         """Whether the model that answers now has failed on this text."""
         return self._failed_by == self._engine.identity and text in self.failed

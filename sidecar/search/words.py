@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Below this many records it is quicker to cut their words again than to ask the index.
 _WORTH_ASKING = 32
 _KEPT = 4_096
+_KEPT_CHARS = 8_192
 # Rises when the text that is searched or embedded is put together in another way.
 _TEXT_VERSION = "text2"
 
@@ -78,6 +79,8 @@ class WordSource:
         return row
 
     def _keep(self, row: WordsRow) -> None:
+        if len(row.terms) > _KEPT_CHARS:
+            return
         with self._lock:
             self._recent[row.hash] = row
             if len(self._recent) > _KEPT:

@@ -6,20 +6,23 @@ away and begun anew; one that is only busy is left alone.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
+
+if TYPE_CHECKING:
+    import sqlite3
 
 T = TypeVar("T")
 _IN_MEMORY = ":memory:"
 _BUSY_SECONDS = 0.2
 # Nothing here outlives a power cut better than the journals that it is made from; forgotten text leaves the pages.
 _SETTINGS = """
+    PRAGMA auto_vacuum = FULL;
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = OFF;
     PRAGMA secure_delete = ON;
@@ -43,6 +46,8 @@ class DerivedDatabase:
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """The answer of ``work``, which is one transaction; None while the file cannot be used."""
+        import sqlite3
+
         with self._lock:
             for _ in range(2):
                 try:
@@ -72,6 +77,8 @@ class DerivedDatabase:
             self._delete()
 
     def _open(self) -> sqlite3.Connection:
+        import sqlite3
+
         if self._connection is not None and self._path is not None and not self._path.exists():
             self._close()  # deleted under us: what would be written to it now is lost
         if self._connection is None:
@@ -111,8 +118,7 @@ class DerivedDatabase:
 
     def _close(self) -> None:
         if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
+            self._connection.close()
             self._connection = None
 
 

@@ -79,13 +79,6 @@ def test_b4_a_query_looks_at_its_owner_alone(records):
     assert found.stages[0].scanned == 3
 
 
-def test_b7_a_call_that_is_cancelled_before_it_is_sent_changes_nothing(records):
-    request = memory_pb2.AddRecordsRequest(actor=records.actor, records=[m("m1")])
-    failed = failure(lambda: records.memory.AddRecords(request, timeout=1e-9))
-    assert failed.code.name == "DEADLINE_EXCEEDED"
-    assert records.listed() == []
-
-
 def test_b9_a_link_in_the_data_folder_is_refused(daemon, own_records, tmp_path):
     own_records().add(m("m1", "wolf"))
     daemon.stop()

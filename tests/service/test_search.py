@@ -54,12 +54,6 @@ def test_an_explanation_gives_the_account(records):
     assert "wolf" in hit.explanation.text
 
 
-def test_turns_of_chats_may_be_left_out(records):
-    records.add(m("fact", "wolf"), m("turn", "wolf", kind=memory_pb2.RECORD_KIND_TURN))
-    assert set(records.found("wolf")) == {"fact", "turn"}
-    assert records.found("wolf", include_archive=False) == ["fact"]
-
-
 def test_an_owner_that_is_no_source_is_denied(records):
     other = records.other("a")
     records.add(m("m1", "wolf"), actor=other)
@@ -232,3 +226,24 @@ def test_an_answer_that_grows_too_long_is_cut_record_by_record(start_daemon, act
     assert answer["truncated"]
     assert 0 < len(answer["memories"]) < 4
     assert [(cut.what, cut.dropped) for cut in response.cuts] == [("result", 4 - len(answer["memories"]))]
+
+
+def test_the_same_question_is_answered_from_before_until_anything_changes(records):
+    guard = records.other("guard")
+    records.add(m("m1", "wolf"))
+    first, again, third = (records.search("wolf") for _ in range(3))
+    assert [hit.record.record_id for hit in again.hits] == ["m1"]
+    assert (first.save, again.save) == (third.save, third.save)
+    assert all(stage.reused for stage in third.stages)
+    assert records.found("wolf", guard) == records.found("wolf", guard) == []
+    records.add(m("m2", "wolf", audience=["*"]))
+    assert records.found("wolf") == ["m1", "m2"]
+    assert records.found("wolf", guard) == ["m2"]
+    group = memory_pb2.Group(group_id="g", members=[guard], recall_weight=1.0)
+    records.memory.PutGroups(memory_pb2.PutGroupsRequest(save_id=records.actor.save_id, groups=[group]))
+    records.add(m("m3", "wolf", audience=["g"]))
+    assert records.found("wolf", guard) == ["m2", "m3"]
+    records.memory.PutGroups(memory_pb2.PutGroupsRequest(save_id=records.actor.save_id, remove_group_ids=["g"]))
+    assert records.found("wolf", guard) == ["m2"]
+    records.forget("m2")
+    assert records.found("wolf", guard) == []

@@ -167,7 +167,7 @@ def test_a_rebuild_mends_single_entries_and_removes_orphans(house):
     house.close()
     with sqlite3.connect(file_of(house)) as database:
         database.execute("DELETE FROM words WHERE hash = (SELECT min(hash) FROM words)")
-        database.execute("INSERT INTO owners VALUES (99, 'a-gone', '[\"gone\"]', 5, 1, 3, '{}')")
+        database.execute("INSERT INTO owners VALUES (99, 'a-gone', '[\"gone\"]', 5, 1, 3, '[]')")
         database.execute("INSERT INTO words VALUES (99, 'x', 1, 'wolf', x'00')")
     database.close()
     again = House(house.disk)
@@ -228,3 +228,18 @@ def test_an_erased_owner_leaves_the_index(house):
     house.indexes.erased(NPC)
     assert counts(house) == (1, 1, 0)
     assert words_in_file(house) == 1
+
+
+def test_the_file_shrinks_with_what_is_forgotten(tmp_path):
+    house = house_on(tmp_path)
+    house.store.add("session", [(NPC, record(f"m{n}", f"the wolf number {n} hunts at night")) for n in range(3_000)])
+    house.index_now()
+    house.store.forget(NPC, [f"m{n}" for n in range(2_700)])
+    house.index_now()
+    house.close()
+    shrunk = file_of(house).stat().st_size
+    file_of(house).unlink()
+    again = House(house.disk)
+    again.index_now()
+    again.close()
+    assert shrunk < 1.3 * file_of(again).stat().st_size

@@ -5,7 +5,7 @@ from record_samples import record
 
 from sidecar.errors import InvalidInput
 from sidecar.memory.moments import Moment
-from sidecar.memory.record_filter import RecordFilter, checked_filter
+from sidecar.memory.record_filter import RecordFilter, checked_filter, without_archive
 from sidecar.memory.records import Authority, Kind
 from sidecar.settings import RecordSettings
 
@@ -77,3 +77,9 @@ def test_two_moments_of_different_timelines_are_refused():
 def test_a_minimum_importance_that_is_no_share_of_one_is_refused(importance):
     with pytest.raises(InvalidInput):
         checked_filter(RecordFilter(minimum_importance=importance), "filter", RecordSettings())
+
+
+def test_turns_of_chats_are_left_out_unless_nothing_else_is_asked_for():
+    assert Kind.TURN not in without_archive(RecordFilter()).kinds
+    assert without_archive(RecordFilter(kinds=frozenset([Kind.TURN, Kind.FACT]))).kinds == {Kind.FACT}
+    assert without_archive(RecordFilter(kinds=frozenset([Kind.TURN]))).kinds == {Kind.TURN}

@@ -1,0 +1,81 @@
+"""What chat keeps of an actor, for listing and for erasing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from sidecar.chat.archive import Archive
+from sidecar.chat.history_store import HistoryStore
+from sidecar.compaction.summaries import SummaryStore
+from sidecar.errors import Corrupt
+from sidecar.storage.forgetting import Who
+from sidecar.storage.keys import ActorId
+
+
+class Forgets(Protocol):
+    """Something that remembers things of actors."""
+
+    def erased(self, who: ActorId) -> None:
+        """Forget this one."""
+
+    def exchanged(self, save: str) -> None:
+        """Forget all of a save."""
+
+
+class ConversationPart:
+    """History, archive and summary of an actor."""
+
+    def __init__(
+        self, histories: HistoryStore, archive: Archive, summaries: SummaryStore, *, forgets: Sequence[Forgets]
+    ) -> None:
+        """``forgets`` are the memories of the process that go with an actor."""
+        self._histories = histories
+        self._archive = archive
+        self._summaries = summaries
+        self._stores: list[Forgets] = [histories, archive, summaries, *forgets]
+
+    def counted(self, who: ActorId) -> Mapping[str, int]:
+        """Messages, further transcript rows, archived messages and summaries; 0 for what cannot be read."""
+        messages, rows = self._histories.sizes(who)
+        return {
+            "messages": messages,
+            "rows": max(0, rows - messages),
+            "archived": self._archived(who),
+            "summaries": int(self._summaries.exists(who)),
+        }
+
+    def erased(self, who: ActorId) -> None:
+        """Forget what is in memory: the folder is gone or was exchanged."""
+        for store in self._stores:
+            store.erased(who)
+
+    def settle(self, save: str) -> None:
+        """Nothing waits here for a folder."""
+
+    def quiet(self, save: str) -> None:
+        """Nothing to do: what was acknowledged is in its file."""
+
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a save whose files were exchanged."""
+        for store in self._stores:
+            store.exchanged(save)
+
+    def save_erased(self, save: str) -> None:
+        """Forget what is in memory of a save that is erased."""
+        self.exchanged(save)
+
+    def save_counted(self, save: str) -> Mapping[str, int]:
+        """Nothing that is known without reading every history."""
+        return {}
+
+    def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
+        """Nothing to do: a conversation is its actor's alone."""
+        return False
+
+    def _archived(self, who: ActorId) -> int:
+        try:
+            return self._archive.count(who)
+        except Corrupt:
+            return 0

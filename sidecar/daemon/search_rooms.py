@@ -1,0 +1,188 @@
+"""The rooms of search by words and by meaning, and of embedding behind the journals; built when first needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sidecar.daemon.record_rooms import RecordRooms
+    from sidecar.diagnostics import Report
+    from sidecar.embedding.engine import EmbeddingEngine
+    from sidecar.embedding.vectors import VectorStore
+    from sidecar.gen.lorekeeper.v1.save_pb2 import SaveSettings
+    from sidecar.search.at_hand import AtHand
+    from sidecar.search.embedding_queue import EmbeddingQueue
+    from sidecar.search.finder import Finder
+    from sidecar.search.marks import Marks
+    from sidecar.search.meaning import Meanings
+    from sidecar.search.near_duplicates import NearDuplicates
+    from sidecar.search.owner_texts import OwnerTexts
+    from sidecar.search.service import SearchService
+    from sidecar.search.vector_cache import VectorCache
+    from sidecar.search.vector_feed import VectorFeed
+    from sidecar.search.vector_index import VectorGarbage, VectorIndex
+    from sidecar.search.vector_maker import VectorMaker
+    from sidecar.settings import Config
+    from sidecar.storage.save_state import SaveStates
+    from sidecar.storage.workers import Workers
+
+
+class SearchRooms:
+    """What belongs to search, each built once. Made on the event loop."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        report: Report,
+        records: RecordRooms,
+        saves: SaveStates,
+        workers: Workers,
+        engine: EmbeddingEngine,
+        vectors: VectorStore,
+        settings_of: Callable[[str], SaveSettings],
+    ) -> None:
+        """``settings_of`` tells what a save has put as its defaults."""
+        self._config = config
+        self._report = report
+        self._records = records
+        self._saves = saves
+        self._workers = workers
+        self._engine = engine
+        self._vectors = vectors
+        self._settings_of = settings_of
+        self._loop = asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        """Embed no more; what is left is found again at the next start."""
+        if "queue" in self.__dict__:
+            await self.queue.close()
+
+    def follow_behind(self) -> None:
+        """Have vectors made of what is remembered, and removed of what is forgotten, from now on."""
+        self._records.indexer.written = self.queue.changed
+        self._records.indexes.released = self.garbage.released
+        self._records.indexes.opening = self.queue.opened
+
+    @cached_property
+    def at_hand(self) -> AtHand:
+        from sidecar.search.at_hand import AtHand
+
+        return AtHand(self._records.store, self._records.groups, self._saves, self._records.views)
+
+    @cached_property
+    def finder(self) -> Finder:
+        from sidecar.search.at_hand import MatricesAtHand
+        from sidecar.search.finder import Finder
+        from sidecar.search.recall import Recall
+
+        records = self._records
+        parts = (records.groups, self._saves, records.words, records.views)
+        at_hand = Recall(self.at_hand, *parts, MatricesAtHand(self.matrices))
+        return Finder(Recall(records.store, *parts, self.matrices), at_hand, self.meanings, self._workers, self._report)
+
+    @cached_property
+    def meanings(self) -> Meanings:
+        from sidecar.search.meaning import Meanings
+
+        return Meanings(self._engine, self._loop, seconds=self._config.search.query_embedding_seconds)
+
+    @cached_property
+    def feed(self) -> VectorFeed:
+        from sidecar.search.vector_feed import VectorFeed
+
+        return VectorFeed(self._vectors, self._report)
+
+    @cached_property
+    def matrices(self) -> VectorCache:
+        from sidecar.search.vector_cache import VectorCache
+
+        settings = self._config.search
+        return VectorCache(
+            self.feed,
+            lambda who: self.queue.changed(who),
+            most_bytes=settings.max_cached_vector_bytes,
+            most_compared=settings.max_compared,
+        )
+
+    @cached_property
+    def texts(self) -> OwnerTexts:
+        from sidecar.search.owner_texts import OwnerTexts
+
+        return OwnerTexts(self._records.store, self._records.indexes, self._vectors)
+
+    @cached_property
+    def maker(self) -> VectorMaker:
+        from sidecar.search.vector_maker import VectorMaker
+
+        return VectorMaker(self._engine, self.feed, self._report)
+
+    @cached_property
+    def garbage(self) -> VectorGarbage:
+        from sidecar.search.vector_index import VectorGarbage
+
+        return VectorGarbage(self._vectors, self._records.indexes)
+
+    @cached_property
+    def near_duplicates(self) -> NearDuplicates:
+        from sidecar.search.near_duplicates import NearDuplicates
+
+        records, similarity = self._records, self._config.search.near_duplicate_similarity
+        return NearDuplicates(records.store, records.views, self.matrices, records.indexes, similarity=similarity)
+
+    @cached_property
+    def marks(self) -> Marks:
+        from sidecar.search.marks import Marks
+
+        return Marks(self._engine, self._vectors, self.maker, self.near_duplicates)
+
+    @cached_property
+    def index(self) -> VectorIndex:
+        from sidecar.search.vector_index import VectorIndex
+
+        return VectorIndex(
+            self._engine,
+            self._vectors,
+            self._records.store,
+            self._records.indexes,
+            self.texts,
+            self.maker,
+            self.garbage,
+            batch=self._config.search.embedding_batch,
+        )
+
+    @cached_property
+    def queue(self) -> EmbeddingQueue:
+        from sidecar.search.embedding_queue import EmbeddingQueue
+
+        return EmbeddingQueue(
+            self._engine,
+            self.texts,
+            self.maker,
+            self.near_duplicates,
+            self.meanings,
+            lambda save: self._records.store.catalog(save).owners(),
+            self._loop,
+            self._config.search,
+            self._report,
+        )
+
+    @cached_property
+    def service(self) -> SearchService:
+        from sidecar.search.service import SearchService
+
+        self._records.follow_behind()
+        return SearchService(
+            finder=self.finder,
+            at_hand=self.at_hand,
+            status=self._records.status,
+            vectors=self.index,
+            settings_of=self._settings_of,
+            saves=self._saves,
+            workers=self._workers,
+            limits=self._config.search,
+            record_limits=self._config.records,
+        )
