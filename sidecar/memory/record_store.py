@@ -51,6 +51,8 @@ class Added:
     created: bool
 
 
+#: A record with more text than this is read again each time, so that what is kept stays bounded.
+KEPT_CHARS = 16_384
 # New records of one owner by their ids, each with the hash of its content.
 _Fresh = dict[str, tuple[Record, str]]
 
@@ -308,6 +310,8 @@ class RecordStore:
             changed(who)
 
     def _remember(self, entry: Entry, record: Record) -> Record:
+        if len(record.payload) + len(record.text) > KEPT_CHARS:
+            return record
         with self._lock:
             self._records[entry] = record
             self._records.move_to_end(entry)

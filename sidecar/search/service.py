@@ -26,6 +26,7 @@ from sidecar.wire import actor_from, actor_to, state_to
 
 _LEXICAL = search_pb2.SEARCH_MODE_LEXICAL
 _EMPTY, _DEGRADED = search_pb2.INDEX_STATE_EMPTY, search_pb2.INDEX_STATE_DEGRADED
+_KEPT_BYTES = 65_536
 _NEEDS_MODEL = (search_pb2.SEARCH_MODE_VECTOR,)
 
 
@@ -79,7 +80,8 @@ class SearchService:
                 stage.reused = True
             return known
         response = _response(self._recall_at_hand.run(query), query, request, self._messages)
-        self._answers.keep(question, version, response)
+        if response.ByteSize() <= _KEPT_BYTES:
+            self._answers.keep(question, version, response)
         return response
 
     async def GetIndexStatus(

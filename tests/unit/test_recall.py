@@ -370,3 +370,14 @@ def test_no_text_breaks_a_search_and_a_record_is_found_by_its_own_words(text, qu
     find(house, query)
     words = house.words.analyzer.query(text).words
     assert ids(find(house, text)) == (["m1"] if words or not text else [])
+
+
+def test_a_record_too_long_to_be_kept_in_memory_is_read_again_each_time(house):
+    add(house, record("long", "wolf " * 10_000), record("short", "wolf"))
+    for _ in range(2):
+        found = find(house, "wolf")
+        assert {hit.stored.entry.head.record_id: len(hit.stored.record.text) for hit in found.hits} == {
+            "long": 50_000,
+            "short": 4,
+        }
+    assert len(house.store._records) == 1
