@@ -73,9 +73,10 @@ class RecordPart:
 
     def _count(self, path: Path) -> int:
         """Rows that add, without those that later rows forget. Within a text a quote is escaped: it counts for none."""
-        if not self._disk.size(path):
+        try:
+            data = self._disk.read(path)
+        except FileNotFoundError:
             return 0
-        data = self._disk.read(path)
         forgets = (line for line in data.split(b"\n") if _FORGET in line) if _FORGET in data else ()
         return data.count(_ADD) - sum(len(json.loads(line)["row"]["ids"]) for line in forgets)
 
