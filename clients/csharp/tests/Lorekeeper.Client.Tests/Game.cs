@@ -1,51 +1,23 @@
 using System;
 using System.Diagnostics;
-using System.Threading.Tasks;
-using System.Runtime.CompilerServices;
-using System.Threading;
+using System.IO;
 
 namespace Lorekeeper.Tests;
 
-/// <summary>
-/// This same program run once more as a game of its own, for tests in which a game ends or is killed.
-/// </summary>
+/// <summary>A game in a process of its own, for tests in which it ends or is killed.</summary>
 internal static class Game
 {
-    internal const string Variable = "LOREKEEPER_TEST_GAME";
-
     internal static Process Start(string behaviour, string dataFolder)
     {
-        var start = new ProcessStartInfo(Environment.ProcessPath!)
+        var program = Path.Combine(AppContext.BaseDirectory, "HeldGame");
+        var start = new ProcessStartInfo(program) { RedirectStandardOutput = true, UseShellExecute = false };
+        start.ArgumentList.Add(behaviour);
+        start.ArgumentList.Add(dataFolder);
+        foreach (var part in Places.DaemonCommand)
         {
-            RedirectStandardOutput = true,
-            UseShellExecute = false,
-            Environment = { [Variable] = behaviour + ":" + dataFolder },
-        };
+            start.ArgumentList.Add(part);
+        }
+
         return Process.Start(start)!;
-    }
-
-    [ModuleInitializer]
-    internal static void PlayWhenAsked()
-    {
-        var asked = Environment.GetEnvironmentVariable(Variable);
-        if (asked is null)
-        {
-            return;
-        }
-
-        var (behaviour, folder) = (asked[..asked.IndexOf(':')], asked[(asked.IndexOf(':') + 1)..]);
-        Environment.SetEnvironmentVariable(Variable, null);
-        Task.Run(() => PlayAsync(behaviour, folder)).GetAwaiter().GetResult();
-        Environment.Exit(0);
-    }
-
-    private static async Task PlayAsync(string behaviour, string folder)
-    {
-        var client = await LorekeeperClient.StartAsync(Places.Options(folder));
-        Console.WriteLine(client.Sidecar!.Handshake.ProcessId);
-        if (behaviour == "hold")
-        {
-            await Task.Delay(Timeout.Infinite);
-        }
     }
 }
