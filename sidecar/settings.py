@@ -29,11 +29,74 @@ class MemorySettings:
 
     max_document_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest document")
     max_versions: int = limit(30, 1, 1_000, "versions", "versions kept of a document")
+    max_arguments_chars: int = limit(
+        1_000_000, 1_000, 10_000_000, "code points", "the arguments of one tool call as JSON"
+    )
     max_edits: int = limit(256, 1, 4_096, "edits", "edits in one EditDocument call")
     max_cached_chars: int = limit(
         4_000_000, 0, 1_000_000_000, "code points", "documents and versions kept in memory for reading"
     )
     kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
+
+
+@dataclass(frozen=True)
+class RecordSettings:
+    """Records and their journals."""
+
+    max_records_per_save: int = limit(100_000, 1, 10_000_000, "records", "records that a save holds")
+    max_records_per_owner: int = limit(100_000, 1, 10_000_000, "records", "records that one owner holds")
+    max_batch: int = limit(4_096, 1, 65_536, "records", "records in one AddRecords call")
+    max_payload_chars: int = limit(10_000_000, 1_000, 10_000_000, "code points", "the longest payload")
+    max_text_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest searchable text")
+    max_tags: int = limit(256, 1, 256, "tags", "tags of a record, after doubles are dropped")
+    max_audience: int = limit(256, 1, 256, "groups", "groups in the audience of a record")
+    max_shares: int = limit(256, 1, 4_096, "shares", "shares that one call may give a record")
+    max_metadata: int = limit(256, 1, 256, "entries", "metadata entries of a record")
+    max_metadata_key_chars: int = limit(256, 1, 256, "code points", "the longest metadata key")
+    max_metadata_value_chars: int = limit(65_536, 1, 65_536, "code points", "the longest metadata value")
+    max_filter_items: int = limit(256, 1, 256, "items", "scopes or tags in one filter")
+    max_owners: int = limit(256, 1, 4_096, "owners", "owners named in one call")
+    max_forget_ids: int = limit(4_096, 1, 65_536, "ids", "ids in one ForgetRecords call")
+    max_page: int = limit(1_000, 1, 10_000, "records", "records in one page")
+    max_groups: int = limit(1_000, 1, 100_000, "groups", "groups of a save")
+    max_members: int = limit(10_000, 1, 1_000_000, "members", "members of a group")
+    max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
+    max_cached_heads: int = limit(200_000, 1_000, 10_000_000, "records", "records of open owners, without their texts")
+    max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")
+    max_waiting_owners: int = limit(20_000, 1, 1_000_000, "owners", "owners whose added records wait for their journal")
+
+
+@dataclass(frozen=True)
+class ChatSettings:
+    """History, transcript and roles."""
+
+    max_messages: int = limit(500, 1, 100_000, "messages", "messages that a history keeps")
+    max_transcript_rows: int = limit(2_000, 1, 1_000_000, "rows", "rows that a transcript keeps")
+    max_content_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "the longest message")
+    max_batch: int = limit(500, 1, 10_000, "messages", "messages or rows in one call")
+    max_cached_chars: int = limit(
+        16_000_000, 0, 1_000_000_000, "code points", "stored histories kept in memory for reading"
+    )
+    max_session_chars: int = limit(
+        64_000_000, 1_000, 10_000_000_000, "code points", "messages that live as long as the process, of all actors"
+    )
+    kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
+    max_roles: int = limit(1_000, 1, 100_000, "roles", "roles that a game may put")
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """Keeping conversations within their windows."""
+
+    window_tokens: int = limit(8_192, 256, 16_777_216, "tokens", "a model's window where nothing else tells it")
+    max_summary_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest summary that a game may put")
+    tokenizer_path: str = option("", "a tokenizer.json that counts tokens exactly; empty: estimates")
+    max_calls: int = limit(8, 1, 100, "calls", "calls of the summariser in one compaction")
+    model_threads: int = limit(4, 1, 64, "threads", "compactions that wait for a language model at once")
+    max_waiting_compactions: int = limit(64, 1, 10_000, "compactions", "compactions by a model that wait or run")
+    max_conversation: int = limit(2_000, 1, 10_000, "messages", "messages of a conversation that the game holds")
+    max_count_texts: int = limit(4_096, 1, 65_536, "texts", "texts in one CountTokens call")
+    max_count_chars: int = limit(4_000_000, 1_000, 100_000_000, "code points", "of all texts in one CountTokens call")
 
 
 @dataclass(frozen=True)
@@ -77,9 +140,54 @@ class DaemonSettings:
 
 
 @dataclass(frozen=True)
+class EmbeddingSettings:
+    """Which model turns text into vectors, and how much of the machine it may take."""
+
+    model: str = option(
+        "auto",
+        "auto: a folder in the data folder's models, else the built-in model; none; the name of a model; "
+        "the absolute path of a model folder; or openai: the server named by openai_url",
+    )
+    openai_url: str = option("", "address of an OpenAI-compatible server, with or without /v1/embeddings")
+    openai_model: str = option("", "the model's name on that server")
+    openai_version: str = option("1", "part of the identity: change it when the server's model changes")
+    openai_key_env: str = option("", "the environment variable that holds the server's key")
+    openai_query_prefix: str = option("", "put before each query sent to the server")
+    openai_document_prefix: str = option("", "put before each document sent to the server")
+    openai_allow_remote: bool = option(False, "let texts leave this machine")
+    openai_allow_plain_remote: bool = option(False, "let texts leave this machine without TLS")
+    openai_dimensions: int = limit(0, 0, 65_536, "dimensions", "length of its vectors; 0: ask the server once")
+    openai_timeout_seconds: float = limit(120.0, 0.1, 1_800, "seconds", "the longest wait for one request")
+    max_request_bytes: int = limit(8_000_000, 1_024, 64_000_000, "bytes", "the largest request to a server")
+    max_response_bytes: int = limit(64_000_000, 1_024, 512_000_000, "bytes", "the largest answer of a server")
+    max_text_chars: int = limit(
+        100_000, 1, 1_000_000, "code points", "what is read of one text; the rest is cut and told"
+    )
+    max_texts: int = limit(256, 1, 4_096, "texts", "texts in one call")
+    max_tokens: int = limit(512, 3, 8_192, "tokens", "tokens read of one text, where the model allows more")
+    max_batch_size: int = limit(16, 1, 256, "texts", "texts in one run of the model")
+    max_batch_tokens: int = limit(32_768, 16, 1_048_576, "tokens", "tokens in one run of the model")
+    aimed_batch_tokens: int = limit(
+        256, 1, 1_048_576, "tokens", "tokens that a run aims at: larger runs leave the processor's cache"
+    )
+    max_tensor_bytes: int = limit(268_435_456, 4_194_304, 2_147_483_648, "bytes", "tensors of one run")
+    max_model_bytes: int = limit(1_073_741_824, 1_048_576, 4_294_967_296, "bytes", "a model's weights")
+    max_concurrent: int = limit(1, 1, 32, "runs", "model runs at once")
+    max_queued: int = limit(16, 0, 4_096, "calls", "calls that may wait for a run")
+    queue_seconds: float = limit(5.0, 0.001, 300, "seconds", "the longest wait in the queue")
+    inference_seconds: float = limit(30.0, 0.01, 1_800, "seconds", "the longest time of one call's own work")
+    load_seconds: float = limit(120.0, 1, 1_800, "seconds", "the longest time to load a model")
+    intra_op_threads: int = limit(1, 0, 256, "threads", "threads of one run; 0: what ONNX Runtime chooses")
+    max_cached_queries: int = limit(1_024, 0, 100_000, "queries", "query vectors kept in memory")
+
+
+@dataclass(frozen=True)
 class Config:
     """All sections; what is not set is at its default."""
 
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
+    chat: ChatSettings = field(default_factory=ChatSettings)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)

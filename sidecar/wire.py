@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2
-from sidecar.storage.keys import ActorId, actor_id
+from sidecar.storage.keys import MAX_ID_CHARS, ActorId, actor_id
 from sidecar.storage.save_state import SaveState
 
 T = TypeVar("T")
@@ -40,6 +40,19 @@ def actor_to(who: ActorId) -> common_pb2.Actor:
         topic_id=who.topic,
         tenant_id=who.tenant,
     )
+
+
+def key_from(idempotency_key: str) -> str:
+    """The key as it is. Raises InvalidInput for one that is too long."""
+    if len(idempotency_key) > MAX_ID_CHARS:
+        raise InvalidInput(
+            f"idempotency_key has {len(idempotency_key)} characters; the limit is {MAX_ID_CHARS}",
+            reason=Reason.FIELD_TOO_LONG,
+            field="idempotency_key",
+            limit="max_key_chars",
+            value=MAX_ID_CHARS,
+        )
+    return idempotency_key
 
 
 def state_to(state: SaveState) -> common_pb2.SaveState:
@@ -83,11 +96,11 @@ def page(
             limit="daemon.max_page_size",
             value=paging.most,
         )
-    after = _decoded(token) if token else None
+    after = token_key(token)
     taken: list[T] = []
     room = _PAGE_BYTES
     for item in items:
-        if after is not None and key(item) <= after:
+        if after and key(item) <= after:
             continue
         room -= weight(item)
         if taken and (len(taken) == (size or paging.default) or room < 0):
@@ -104,7 +117,8 @@ def _encoded(key: str) -> str:
     return base64.urlsafe_b64encode(key.encode("utf-8")).decode("ascii")
 
 
-def _decoded(token: str) -> str:
+def token_key(token: str) -> str:
+    """The key of the last item before the page that ``token`` asks for, empty for the first. Raises InvalidInput."""
     try:
         return base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8")
     except (UnicodeError, binascii.Error) as error:

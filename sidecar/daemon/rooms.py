@@ -11,18 +11,36 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sidecar.diagnostics import Diagnostic, Report
 from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
 if TYPE_CHECKING:
+    from sidecar.chat.role_store import KnownRole, RoleStore
+    from sidecar.daemon.chat_rooms import ChatRooms
+    from sidecar.embedding.engine import EmbeddingEngine
+    from sidecar.embedding.service import EmbeddingService
+    from sidecar.embedding.vectors import VectorStore
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.service import DocumentService
+    from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
-CAPABILITIES = ("memory.documents", "memory.tool", "memory.actors", "system")
+CAPABILITIES = (
+    "chat.history",
+    "chat.prompt",
+    "chat.roles",
+    "compaction",
+    "embedding",
+    "memory.actors",
+    "memory.documents",
+    "memory.tool",
+    "system",
+)
+_EMBEDDING = "lorekeeper.v1.EmbeddingService"
 
 
 def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) -> Disk:
@@ -35,13 +53,36 @@ def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) ->
 class Rooms:
     """Every room on one disk, each built once."""
 
-    def __init__(self, disk: Disk, config: Config) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        config: Config,
+        *,
+        serving: Callable[[str, bool], None],
+        report: Report,
+        roles: Mapping[str, KnownRole] | None = None,
+    ) -> None:
+        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own."""
         self._disk = disk
         self._config = config
+        self._serving = serving
+        self._report = report
+        self._roles_file = roles
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
-        return {"lorekeeper.v1.MemoryService": lambda: [self.memory_service]}
+        return {
+            "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
+            "lorekeeper.v1.ChatService": lambda: [self.chat.service],
+            "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
+            _EMBEDDING: lambda: [self.embedding_service],
+        }
+
+    async def load_model(self) -> None:
+        """Load the embedding model that the configuration selects; without one the daemon goes on."""
+        why = await self.engine.start()
+        if why is not None:
+            self._report(Diagnostic("embedding_without_model", why.message, details={"reason": str(why.reason)}))
 
     def counts(self) -> dict[str, int]:
         """How much is open now, for GetStats."""
@@ -49,6 +90,11 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "chat" in self.__dict__:
+            await self.chat.close()
+        if "engine" in self.__dict__:
+            await self.engine.close()
+            self.vectors.close()
         await self.workers.close()
         self.saves.close()
 
@@ -78,22 +124,75 @@ class Rooms:
         return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
 
     @cached_property
-    def memory_service(self) -> DocumentService:
-        from sidecar.chat.roles import role_policy
-        from sidecar.memory.actor_files import ActorFiles
-        from sidecar.memory.service import DocumentService
+    def toolbox(self) -> Toolbox:
         from sidecar.memory.toolbox import MemoryTool, Toolbox
 
-        memory_tool = MemoryTool(self.documents, remembers=lambda role: role_policy(role).memory_tool)
+        return Toolbox([MemoryTool(self.documents, remembers=lambda role: self.roles.get(role).memory_tool)])
+
+    @cached_property
+    def memory_service(self) -> DocumentService:
+        from sidecar.memory.actor_files import ActorFiles, ActorPart
+        from sidecar.memory.service import DocumentService
+
+        parts: list[ActorPart] = [self.documents, self.chat.part]
         return DocumentService(
             store=self.documents,
-            toolbox=Toolbox([memory_tool]),
-            files=ActorFiles(self._disk, self.actors, self.saves, parts=[self.documents]),
+            toolbox=self.toolbox,
+            files=ActorFiles(self._disk, self.actors, self.saves, parts=parts),
             saves=self.saves,
             workers=self.workers,
             limits=self._config.memory,
             paging=self._paging,
         )
+
+    @cached_property
+    def roles(self) -> RoleStore:
+        from sidecar.chat.role_store import RoleStore
+
+        return RoleStore(self._disk, max_roles=self._config.chat.max_roles, from_file=self._roles_file)
+
+    @cached_property
+    def chat(self) -> ChatRooms:
+        from sidecar.daemon.chat_rooms import ChatRooms
+
+        return ChatRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            documents=self.documents,
+            toolbox=self.toolbox,
+            roles=self.roles,
+            paging=self._paging,
+        )
+
+    @cached_property
+    def engine(self) -> EmbeddingEngine:
+        from sidecar.embedding.catalogue import Catalogue
+        from sidecar.embedding.engine import EmbeddingEngine
+        from sidecar.embedding.model_host import HostState
+
+        settings = self._config.embedding
+        return EmbeddingEngine(
+            settings,
+            Catalogue(self._disk.root / "models", settings),
+            watch=lambda state: self._serving(_EMBEDDING, state is HostState.READY),
+        )
+
+    @cached_property
+    def vectors(self) -> VectorStore:
+        from sidecar.embedding.vectors import VectorStore
+
+        session = self._config.storage.mode == "session"
+        return VectorStore(None if session else self._disk.root / "index" / "vectors.sqlite3")
+
+    @cached_property
+    def embedding_service(self) -> EmbeddingService:
+        from sidecar.embedding.service import EmbeddingService
+
+        return EmbeddingService(self.engine, self.vectors, self._paging)
 
     @property
     def _paging(self) -> Paging:

@@ -18,10 +18,18 @@ def read_json(disk: Disk, path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     try:
-        value = json.loads(data, object_pairs_hook=_unique)
+        value = json.loads(data, object_pairs_hook=unique_names)
     except (ValueError, RecursionError) as error:
         raise _unreadable(disk, path) from error
     if not isinstance(value, dict):
+        raise _unreadable(disk, path)
+    return value
+
+
+def stored_number(disk: Disk, path: Path, stored: Mapping[str, Any], name: str) -> int:
+    """The whole number under ``name`` in what was read from ``path``. Raises Corrupt where there is none."""
+    value = stored.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
         raise _unreadable(disk, path)
     return value
 
@@ -36,7 +44,8 @@ def dump(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An ``object_pairs_hook`` that refuses a name that stands twice in one object (ValueError)."""
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError("a name stands twice in one object")

@@ -1,0 +1,193 @@
+"""Between the contract's messages and transcript rows and our own. Only the services use it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sidecar.chat.rows import Kind, Row, message_kind
+from sidecar.errors import InvalidInput, Reason
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
+from sidecar.memory.moments import Moment, checked_moment
+from sidecar.settings import ChatSettings
+from sidecar.storage.keys import checked_id
+
+_PAGE_BYTES = 3_000_000
+
+
+def rows_from_messages(messages: Sequence[chat_pb2.NewMessage], limits: ChatSettings, *, persist: bool) -> list[Row]:
+    """Drafts of the messages that are not blank. Raises InvalidInput."""
+    require_count(len(messages), "messages", most=min(limits.max_batch, limits.max_messages))
+    rows = []
+    for index, message in enumerate(messages):
+        field = f"messages[{index}]"
+        role = checked_id(message.role, f"{field}.role")
+        if not role:
+            raise InvalidInput(f"{field}.role is required", reason=Reason.FIELD_REQUIRED, field=f"{field}.role")
+        require_length(message.content, f"{field}.content", limits.max_content_chars)
+        if message.content.strip():
+            rows.append(
+                Row(
+                    message_kind(role),
+                    role,
+                    message.content,
+                    input_id=checked_id(message.input_id, f"{field}.input_id"),
+                    speaker=checked_id(message.speaker, f"{field}.speaker"),
+                    moment=moment_from(message, field),
+                    persisted=persist,
+                )
+            )
+    return rows
+
+
+def rows_from_entries(entries: Sequence[chat_pb2.TranscriptEntry], limits: ChatSettings, *, persist: bool) -> list[Row]:
+    """Drafts of the transcript rows. Raises InvalidInput."""
+    require_count(len(entries), "entries", most=limits.max_batch)
+    rows = []
+    for index, entry in enumerate(entries):
+        field = f"entries[{index}]"
+        if entry.kind not in _KINDS:
+            raise InvalidInput(
+                f"{field}.kind must say what the row tells", reason=Reason.FIELD_INVALID, field=f"{field}.kind"
+            )
+        require_length(entry.content, f"{field}.content", limits.max_content_chars)
+        rows.append(
+            Row(
+                _KINDS[entry.kind],
+                checked_id(entry.key, f"{field}.key"),
+                entry.content,
+                call_id=checked_id(entry.call_id, f"{field}.call_id"),
+                moment=moment_from(entry, field),
+                persisted=persist,
+            )
+        )
+    return rows
+
+
+def moment_from(message: Any, field: str) -> Moment | None:
+    """The message's moment, checked, where it has one."""
+    if not message.HasField("moment"):
+        return None
+    given = message.moment
+    return checked_moment(Moment(given.timeline_id, given.tick, given.calendar_json), f"{field}.moment")
+
+
+def add_messages(target: Any, rows: Iterable[Row]) -> None:
+    """Puts messages of the history into a repeated ``ChatMessage``; in place, since pages are read often."""
+    for row in rows:
+        message = target.add(role=row.key, content=row.content, order=row.order, persisted=row.persisted)
+        message.time.seconds = row.time
+        if row.input_id or row.speaker:
+            message.input_id, message.speaker = row.input_id, row.speaker
+        if row.moment:
+            message.moment.CopyFrom(_moment_to(row.moment))
+
+
+def add_entries(target: Any, rows: Iterable[Row]) -> None:
+    """Puts rows of the transcript into a repeated ``TranscriptEntry``."""
+    for row in rows:
+        entry = target.add(
+            kind=_KIND_NUMBERS[row.kind],
+            key=row.key,
+            content=row.content,
+            call_id=row.call_id,
+            order=row.order,
+            persisted=row.persisted,
+            message=row.number > 0,
+        )
+        entry.time.seconds = row.time
+        if row.moment:
+            entry.moment.CopyFrom(_moment_to(row.moment))
+
+
+def newest_page(rows: Sequence[Row], *, size: int, token: str, most: int) -> tuple[Sequence[Row], str]:
+    """The newest rows before ``token``, oldest first, and the token of the page before them.
+
+    Raises InvalidInput for a size that is not allowed and a token that no page gave.
+    """
+    if not 0 <= size <= most:
+        raise InvalidInput(
+            f"page_size is {size}; it must be from 0 (all that are kept) to {most}",
+            reason=Reason.FIELD_INVALID,
+            field="page_size",
+            limit="page_size",
+            value=most,
+        )
+    end = len(rows)
+    if token:
+        before = _order_of(token)
+        end = next((index for index, row in enumerate(rows) if row.order >= before), end)
+    start = max(0, end - (size or most))
+    start = _within_bytes(rows, start, end)
+    return rows[start:end], _token_of(rows[start].order) if start else ""
+
+
+def _moment_to(moment: Moment) -> common_pb2.Moment:
+    message = common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick)
+    if moment.calendar:
+        message.calendar_json = moment.calendar
+    return message
+
+
+def _within_bytes(rows: Sequence[Row], start: int, end: int) -> int:
+    room = _PAGE_BYTES
+    for index in range(end - 1, start - 1, -1):
+        room -= 4 * len(rows[index].content) + 100
+        if room < 0 and index < end - 1:
+            return index + 1
+    return start
+
+
+def _token_of(order: int) -> str:
+    return base64.urlsafe_b64encode(b"before:%d" % order).decode("ascii")
+
+
+def _order_of(token: str) -> int:
+    try:
+        kind, _, order = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True).partition(b":")
+        if kind != b"before":
+            raise ValueError(kind)
+        return int(order)
+    except (UnicodeError, binascii.Error, ValueError) as error:
+        raise InvalidInput(
+            "page_token is not one that an earlier page gave; begin again without it",
+            reason=Reason.PAGE_TOKEN_INVALID,
+            field="page_token",
+        ) from error
+
+
+def require_count(count: int, field: str, *, most: int, least: int = 1) -> None:
+    """Raises InvalidInput for too few or too many of something."""
+    if count < least:
+        raise InvalidInput(f"{field} is empty; give at least {least}", reason=Reason.FIELD_REQUIRED, field=field)
+    if count > most:
+        raise InvalidInput(
+            f"{field} has {count} entries; at most {most} are allowed in one call",
+            reason=Reason.TOO_MANY_ITEMS,
+            field=field,
+            limit=field,
+            value=most,
+        )
+
+
+def require_length(text: str, field: str, most: int) -> None:
+    """Raises InvalidInput for a text that is too long."""
+    if len(text) > most:
+        raise InvalidInput(
+            f"{field} has {len(text)} code points; at most {most} are allowed",
+            reason=Reason.FIELD_TOO_LONG,
+            field=field,
+            limit="chat.max_content_chars",
+            value=most,
+        )
+
+
+_KINDS = {
+    chat_pb2.TRANSCRIPT_KIND_USER: Kind.USER,
+    chat_pb2.TRANSCRIPT_KIND_ASSISTANT: Kind.ASSISTANT,
+    chat_pb2.TRANSCRIPT_KIND_TOOL_CALL: Kind.TOOL_CALL,
+    chat_pb2.TRANSCRIPT_KIND_TOOL_RESULT: Kind.TOOL_RESULT,
+}
+_KIND_NUMBERS = {kind: number for number, kind in _KINDS.items()}
