@@ -64,12 +64,12 @@ public sealed class Npc
     /// called on, so in a game on its main thread; where there is none, on the thread pool.
     /// </summary>
     public Task<Conversation> OpenConversationAsync(
-        IReadOnlyList<GameTool> tools, CancellationToken cancellation = default) =>
+        IReadOnlyList<NpcTool> tools, CancellationToken cancellation = default) =>
         OpenConversationAsync(tools, SynchronizationContext.Current, cancellation);
 
     /// <summary>The same with delegates that run on a context that the game names; null means on the thread pool.</summary>
     public Task<Conversation> OpenConversationAsync(
-        IReadOnlyList<GameTool> tools, SynchronizationContext? home, CancellationToken cancellation = default) =>
+        IReadOnlyList<NpcTool> tools, SynchronizationContext? home, CancellationToken cancellation = default) =>
         Conversation.OpenAsync(calls.Turns, Actor, tools, home, cancellation);
 
     /// <summary>Adds what was said without asking a model, such as scripted dialogue.</summary>

@@ -13,7 +13,7 @@ public sealed class NpcVoice : IDisposable
     private readonly GameSession session;
     private readonly Func<LorekeeperClient, Npc> find;
     private readonly SemaphoreSlim oneAtATime = new(1, 1);
-    private readonly List<GameTool> tools = [];
+    private readonly List<NpcTool> tools = [];
     private CancellationTokenSource speaking = new();
     private Conversation? conversation;
 
@@ -40,10 +40,10 @@ public sealed class NpcVoice : IDisposable
 
     /// <summary>Offers a tool whose calls are answered through <see cref="ToolCalled"/>. Offer tools before the first line.</summary>
     public void Offer(string name, string description, string parametersJson) =>
-        tools.Add(GameTool.FromSchema(name, description, parametersJson, arguments => AskGame(name, arguments)));
+        tools.Add(NpcTool.FromSchema(name, description, parametersJson, arguments => AskGame(name, arguments)));
 
     /// <summary>Offers a tool with a delegate of its own, which runs on the main thread. Offer tools before the first line.</summary>
-    public void Offer(GameTool tool) => tools.Add(tool);
+    public void Offer(NpcTool tool) => tools.Add(tool);
 
     /// <summary>Says a line; returns at once.</summary>
     public void Say(Line line) => _ = Task.Run(() => SpeakAsync(line, speaking.Token));

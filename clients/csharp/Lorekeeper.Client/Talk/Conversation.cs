@@ -31,7 +31,7 @@ public sealed class Conversation : IAsyncDisposable
     private readonly ToolDesk tools;
     private int speaking;
 
-    private Conversation(AsyncDuplexStreamingCall<ConverseRequest, object> call, IReadOnlyList<GameTool> tools, SynchronizationContext? home)
+    private Conversation(AsyncDuplexStreamingCall<ConverseRequest, object> call, IReadOnlyList<NpcTool> tools, SynchronizationContext? home)
     {
         this.call = call;
         this.tools = new ToolDesk(tools, home, WriteAsync);
@@ -40,7 +40,7 @@ public sealed class Conversation : IAsyncDisposable
     internal static async Task<Conversation> OpenAsync(
         CallInvoker invoker,
         Actor actor,
-        IReadOnlyList<GameTool> tools,
+        IReadOnlyList<NpcTool> tools,
         SynchronizationContext? home,
         CancellationToken cancellation)
     {
@@ -99,7 +99,7 @@ public sealed class Conversation : IAsyncDisposable
     }
 
     /// <summary>Replaces the tools that the game offers, from the next line on.</summary>
-    public Task OfferAsync(IReadOnlyList<GameTool> offered)
+    public Task OfferAsync(IReadOnlyList<NpcTool> offered)
     {
         tools.Replace(offered);
         var declared = new GameTools { Tools = { offered.Select(tool => tool.Declaration) } };

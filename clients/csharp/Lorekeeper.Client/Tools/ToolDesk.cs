@@ -9,11 +9,11 @@ namespace Lorekeeper;
 
 /// <summary>Answers the calls of the game's tools: finds the delegate, runs it where the game wants it, sends its answer.</summary>
 internal sealed class ToolDesk(
-    IReadOnlyList<GameTool> tools, SynchronizationContext? home, Func<ConverseRequest, Task> send)
+    IReadOnlyList<NpcTool> tools, SynchronizationContext? home, Func<ConverseRequest, Task> send)
 {
-    private volatile IReadOnlyList<GameTool> offered = tools;
+    private volatile IReadOnlyList<NpcTool> offered = tools;
 
-    internal void Replace(IReadOnlyList<GameTool> next) => offered = next;
+    internal void Replace(IReadOnlyList<NpcTool> next) => offered = next;
 
     /// <summary>Begins to answer a call, if it is one of the game's; the reply goes on meanwhile.</summary>
     internal void Answer(ToolCallEvent? called)

@@ -81,7 +81,7 @@ namespace Lorekeeper.Unity
         public void Cancel() => voice?.Cancel();
 
         /// <summary>Offers a tool, before the first line is said. Its delegate runs on the main thread.</summary>
-        public void Offer(GameTool tool) => Voice.Offer(tool);
+        public void Offer(NpcTool tool) => Voice.Offer(tool);
 
         /// <summary>Adds a line to what the NPC knows.</summary>
         public void Remember(string text) => Host().Session.Run(

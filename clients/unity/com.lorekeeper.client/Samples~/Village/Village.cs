@@ -21,7 +21,7 @@ public sealed class Village : MonoBehaviour
 
     private void Start()
     {
-        mira!.Offer(GameTool.Create(
+        mira!.Offer(NpcTool.Create(
             "open_gate",
             "Opens the gate.",
             ToolParameter.Text("gate", "Which gate."),
