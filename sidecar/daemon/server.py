@@ -183,8 +183,10 @@ class Daemon:
         server = grpc.aio.server(
             maximum_concurrent_rpcs=self._settings.max_concurrent_calls, options=self._server_options()
         )
+        address, tls_address = _bound(server, self._options)
         handshake = Handshake(
-            address=_bound(server, self._options),
+            address=address,
+            tls_address=tls_address,
             token=secrets.token_urlsafe(32),
             pid=os.getpid(),
             version=__version__,
@@ -296,20 +298,29 @@ class Daemon:
         task.add_done_callback(self._tasks.discard)
 
 
-def _bound(server: grpc.aio.Server, options: ServeOptions) -> str:
-    """Bind the port that was asked for, any free one for 0; the address that clients use."""
-    address = f"{options.host}:{options.port}"
+def _bound(server: grpc.aio.Server, options: ServeOptions) -> tuple[str, str]:
+    """The loopback address, and the one that is open to other machines where TLS allows one.
+
+    Who runs on this machine (a second start, the commands) always has the loopback one.
+    """
+    if options.tls is None:
+        return _bound_to(options.host, options.port, server.add_insecure_port), ""
+    credentials = grpc.ssl_server_credentials([(options.tls.key, options.tls.certificate)])
+    secure = partial(server.add_secure_port, server_credentials=credentials)
+    return _bound_to(_HOST, 0, server.add_insecure_port), _bound_to(options.host, options.port, secure)
+
+
+def _bound_to(host: str, port: int, bind: Callable[[str], int]) -> str:
+    """Bind the port that was asked for, any free one for 0; the address."""
     try:
-        if options.tls is None:
-            port = server.add_insecure_port(address)
-        else:
-            pair = [(options.tls.key, options.tls.certificate)]
-            port = server.add_secure_port(address, grpc.ssl_server_credentials(pair))
+        return f"{host}:{bind(f'{host}:{port}')}"
     except RuntimeError as error:
         hint = "; see 'netsh interface ipv4 show excludedportrange protocol=tcp'" if sys.platform == "win32" else ""
-        message = f"{address} cannot be bound: another program has the port{hint}. Use --port 0 for any free one"
+        message = (
+            f"{host}:{port} cannot be bound: another program has the port, the address is not this machine's, or the "
+            f"TLS files do not fit{hint}. --port 0 takes any free port"
+        )
         raise CannotStart(Exit.PORT, message) from error
-    return f"{options.host}:{port}"
 
 
 def _on_signal(loop: asyncio.AbstractEventLoop, number: int, act: Callable[[], object]) -> None:
