@@ -59,7 +59,7 @@ public sealed class CallTests(DaemonFixture daemon)
         var info = await daemon.Client.GetInfoAsync();
         var figures = await daemon.Client.Calls.System.GetStatsAsync(new GetStatsRequest());
         Assert.True(info.Persistent);
-        Assert.Contains(figures.Methods, method => method.Method == "SystemService/GetInfo");
+        Assert.Contains(figures.Methods, method => method.Method == "/lorekeeper.v1.SystemService/GetInfo");
     }
 
     [Fact]
