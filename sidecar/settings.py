@@ -40,6 +40,33 @@ class MemorySettings:
 
 
 @dataclass(frozen=True)
+class SavesSettings:
+    """Checkpoints, restores, forks, exports and imports."""
+
+    max_checkpoints: int = limit(1_000, 1, 100_000, "checkpoints", "checkpoints of a save")
+    kept_safety_checkpoints: int = limit(5, 1, 1_000, "checkpoints", "safety checkpoints kept of a save, the newest")
+    max_name_chars: int = limit(512, 1, 512, "code points", "the longest name of a save or a checkpoint")
+    max_metadata: int = limit(64, 1, 64, "entries", "metadata entries of a checkpoint")
+    max_metadata_key_chars: int = limit(256, 1, 256, "code points", "the longest metadata key")
+    max_metadata_value_chars: int = limit(4_096, 1, 4_096, "code points", "the longest metadata value")
+    wait_seconds: float = limit(10.0, 0.0, 600.0, "seconds", "how long a call waits for a save that is exchanged")
+    grace_seconds: float = limit(0.25, 0.0, 60.0, "seconds", "time for running calls to end before a save is exchanged")
+    kept_answers: int = limit(256, 1, 65_536, "answers", "answers kept for idempotency keys, until the daemon ends")
+    automatic_poll_seconds: float = limit(
+        15.0, 0.05, 3_600.0, "seconds", "how often it is looked whether an automatic checkpoint is due"
+    )
+    max_archive_bytes: int = limit(
+        4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the largest file that is imported"
+    )
+    max_unpacked_bytes: int = limit(
+        4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the most that an imported file may unpack to"
+    )
+    max_archive_files: int = limit(1_000_000, 1, 10_000_000, "files", "files in an imported file or folder")
+    max_pack_ratio: int = limit(400, 2, 100_000, "times", "how many times its packed size a file may unpack to")
+    max_skipped: int = limit(1_000, 1, 1_000, "items", "items that an import lists as not taken")
+
+
+@dataclass(frozen=True)
 class RecordSettings:
     """Records and their journals."""
 
@@ -206,6 +233,7 @@ class Config:
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
+    saves: SavesSettings = field(default_factory=SavesSettings)
     records: RecordSettings = field(default_factory=RecordSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)

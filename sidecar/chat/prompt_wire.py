@@ -10,6 +10,7 @@ from sidecar.chat.prompts import Prompt, PromptRequest, SectionSize
 from sidecar.chat.roles import Role
 from sidecar.chat.wire import require_count, require_length
 from sidecar.compaction.wire import budget_to, count_to, cuts_to, window_to
+from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, memory_pb2
 from sidecar.settings import ChatSettings
 
@@ -27,6 +28,11 @@ def request_from(
     """A turn, as far as the prompt is concerned. Raises InvalidInput."""
     for field in ("text", "instructions", "world_state", "system_prompt"):
         require_length(getattr(message, field), f"input.{field}", limits.max_content_chars)
+    for field in ("context_tokens", "max_output_tokens"):
+        if getattr(message, field) < 0:
+            raise InvalidInput(
+                f"input.{field} must not be below 0", reason=Reason.FIELD_INVALID, field=f"input.{field}"
+            )
     return PromptRequest(
         line=line_from(message),
         system_prompt=message.system_prompt if message.HasField("system_prompt") else None,

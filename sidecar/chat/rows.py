@@ -77,21 +77,34 @@ def row_to_json(row: Row) -> dict[str, Any]:
 
 def row_from_json(value: Mapping[str, Any]) -> Row:
     """The row of a journal's line. Raises KeyError, TypeError or ValueError for anything else."""
-    content, key = value["c"], value["r"]
-    if not isinstance(content, str) or not isinstance(key, str):
-        raise TypeError("texts are expected")
-    return Row(
+    row = Row(
         _KINDS[value["k"]],
-        key,
-        content,
-        int(value["t"]),
-        int(value["o"]),
-        int(value.get("m", 0)),
+        value["r"],
+        value["c"],
+        value["t"],
+        value["o"],
+        value.get("m", 0),
         value.get("id", ""),
         value.get("in", ""),
         value.get("sp", ""),
-        moment_of(value["at"]) if "at" in value else None,
+        _moment(value["at"]) if "at" in value else None,
     )
+    for text in (row.key, row.content, row.call_id, row.input_id, row.speaker):
+        if type(text) is not str:
+            raise TypeError("a text is expected")
+    for number in (row.time, row.order, row.number):
+        if type(number) is not int or not 0 <= number < _NUMBERS_END:
+            raise TypeError("a whole number is expected")
+    return row
 
 
+def _moment(value: Any) -> Moment:
+    moment = moment_of(value)
+    texts = type(moment.timeline) is str and type(moment.calendar) is str
+    if not texts or type(moment.tick) is not int or not -_NUMBERS_END <= moment.tick < _NUMBERS_END:
+        raise TypeError("a moment is expected")
+    return moment
+
+
+_NUMBERS_END = 2**63
 _KINDS = {int(kind): kind for kind in Kind}

@@ -31,6 +31,7 @@ from sidecar.daemon.health import Health
 from sidecar.daemon.lifeline import parent_ended, watch_standard_input
 from sidecar.daemon.reflection import Reflection
 from sidecar.daemon.rooms import CAPABILITIES, Rooms, open_disk
+from sidecar.daemon.save_door import SaveDoor
 from sidecar.daemon.stats import CallStats
 from sidecar.diagnostics import Diagnostic, Severity
 from sidecar.errors import LorekeeperError, NotReady, Reason
@@ -171,13 +172,15 @@ class Daemon:
             if error.reason == Reason.FORMAT_TOO_NEW:
                 raise CannotStart(Exit.FORMAT, error.message) from error
             raise
-        return Rooms(
+        rooms = Rooms(
             disk,
             self._loaded.config,
             serving=self._serving,
             report=self._hub.report,
             roles=self._options.roles,
         )
+        rooms.recover()
+        return rooms
 
     async def _start(self, rooms: Rooms) -> tuple[grpc.aio.Server, Handshake]:
         server = grpc.aio.server(
@@ -192,7 +195,12 @@ class Daemon:
             version=__version__,
             data_dir=str(self._own_disk.root),
         )
-        self._edge = Edge(token=handshake.token, stats=self._stats, services=self._services(rooms, handshake))
+        self._edge = Edge(
+            token=handshake.token,
+            stats=self._stats,
+            services=self._services(rooms, handshake),
+            door=SaveDoor(rooms.gate, seconds=self._loaded.config.saves.wait_seconds),
+        )
         server.add_generic_rpc_handlers((self._edge, self._health, Reflection()))
         await server.start()
         return server, handshake

@@ -73,10 +73,15 @@ class RecordStore:
         self._states = saves
         self._limits = limits
         self._retention = retention
-        self._open = OpenSaves(disk, actors, limits, known, report, self._tell)
+        self._open = OpenSaves(
+            disk, actors, limits, known, report, self._tell, lambda save: saves.about(save).timelines
+        )
         self._records: OrderedDict[Entry, Record] = OrderedDict()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[ActorId], None]] = []
+
+    def _timelines(self, save: str) -> Mapping[str, str]:
+        return self._states.about(save).timelines
 
     def listen(self, changed: Callable[[ActorId], None]) -> None:
         """Call ``changed`` with each owner whose records changed, once the change is safe."""
@@ -144,7 +149,7 @@ class RecordStore:
         """
         opened = self._open.save(save)
         if opened.waiting > self._limits.max_waiting_owners:
-            opened.move(2 * len(batch))  # who adds faster than the disk moves helps to move
+            opened.help_to_move(2 * len(batch))  # who adds faster than the disk moves helps to move
         with self.opened_together([who for who, _ in batch]) as owners:
             return self._add(opened, owners, batch, field)
 

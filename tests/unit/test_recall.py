@@ -358,3 +358,15 @@ def test_search_finds_what_a_plain_filter_finds_and_nothing_else(data, wanted, t
     assert [one[:2] for one in scores] == sorted(one[:2] for one in scores)
     cut = house.recall.run(Query(NPC, [NPC], text, wanted, limit))
     assert ids(cut) == [key[1] for key in keys][:limit]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=40), st.text(st.characters(exclude_categories=["Cs"]))
+)
+def test_no_text_breaks_a_search_and_a_record_is_found_by_its_own_words(text, query):
+    house = House(SessionDisk(Path("/session")))
+    add(house, record("m1", text))
+    find(house, query)
+    words = house.words.analyzer.query(text).words
+    assert ids(find(house, text)) == (["m1"] if words or not text else [])
