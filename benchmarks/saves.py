@@ -34,7 +34,7 @@ from sidecar.settings import Config, StorageSettings
 from sidecar.storage.keys import actor_id
 
 _TEXT = "The player spared the wolf at the old orchard and went home by the river when the lanterns were lit. "
-_ROUNDS = 5
+_ROUNDS = 3
 
 
 def main() -> None:
@@ -45,21 +45,22 @@ def main() -> None:
     given = options.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="lorekeeper-saves-", dir=given.folder))
     try:
-        print(json.dumps(measured(folder, given.actors, given.records), indent=2))
+        for figures in measured(folder, given.actors, given.records):
+            print(json.dumps(figures), flush=True)
     finally:
         shutil.rmtree(folder)
 
 
-def measured(folder: Path, actors: int, records: int) -> dict[str, Any]:
+def measured(folder: Path, actors: int, records: int) -> Iterator[dict[str, Any]]:
+    """What there is, then the figures by stage."""
     fill(opened(folder, Config(storage=StorageSettings(durability="relaxed"))), actors, records)
     rooms = opened(folder, Config())
     live = rooms.save.files.layout.live("slot")
-    figures: dict[str, Any] = {"actors": actors, "records": actors * records}
-    figures["bytes"] = rooms.save.files.facts("slot").bytes
-    figures |= {f"linked_{name}": value for name, value in operations(rooms, live, folder / "cp", "-al").items()}
+    yield {"actors": actors, "records": actors * records, "bytes": rooms.save.files.facts("slot").bytes}
+    yield {"linked": operations(rooms, live, folder / "cp", "-al")}
+    yield transfers(rooms, folder)
     with mock.patch("os.link", side_effect=OSError(95, "no hard links here")):
-        figures |= {f"copied_{name}": value for name, value in operations(rooms, live, folder / "cp", "-a").items()}
-    return figures | transfers(rooms, folder)
+        yield {"copied": operations(rooms, live, folder / "cp", "-a")}
 
 
 def opened(folder: Path, config: Config) -> Rooms:

@@ -7,7 +7,15 @@ A section is a frozen data class; ``daemon/config.py`` fills them from a file, t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def section(settings: type[T]) -> type[T]:
+    """A frozen data class without comparison and text form: making those costs every start some milliseconds."""
+    return dataclass(frozen=True, eq=False, repr=False)(settings)
 
 
 def limit(default: float, low: float, high: float, unit: str, meaning: str) -> Any:
@@ -23,7 +31,7 @@ def option(default: Any, meaning: str, *choices: str) -> Any:
     return field(default=default, metadata={"choices": choices, "meaning": meaning})
 
 
-@dataclass(frozen=True)
+@section
 class MemorySettings:
     """The explicit memory document and its tool."""
 
@@ -39,7 +47,7 @@ class MemorySettings:
     kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
 
 
-@dataclass(frozen=True)
+@section
 class SavesSettings:
     """Checkpoints, restores, forks, exports and imports."""
 
@@ -66,7 +74,7 @@ class SavesSettings:
     max_skipped: int = limit(1_000, 1, 1_000, "items", "items that an import lists as not taken")
 
 
-@dataclass(frozen=True)
+@section
 class RecordSettings:
     """Records and their journals."""
 
@@ -96,7 +104,7 @@ class RecordSettings:
     max_waiting_owners: int = limit(20_000, 1, 1_000_000, "owners", "owners whose added records wait for their journal")
 
 
-@dataclass(frozen=True)
+@section
 class SearchSettings:
     """Search and its derived index."""
 
@@ -127,7 +135,7 @@ class SearchSettings:
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 
 
-@dataclass(frozen=True)
+@section
 class ChatSettings:
     """History, transcript and roles."""
 
@@ -145,7 +153,7 @@ class ChatSettings:
     max_roles: int = limit(1_000, 1, 100_000, "roles", "roles that a game may put")
 
 
-@dataclass(frozen=True)
+@section
 class CompactionSettings:
     """Keeping conversations within their windows."""
 
@@ -160,7 +168,7 @@ class CompactionSettings:
     max_count_chars: int = limit(4_000_000, 1_000, 100_000_000, "code points", "of all texts in one CountTokens call")
 
 
-@dataclass(frozen=True)
+@section
 class StorageSettings:
     """How bytes reach the disk."""
 
@@ -180,7 +188,7 @@ class StorageSettings:
     max_waiting_calls: int = limit(4_096, 1, 100_000, "calls", "calls that may wait for the disk")
 
 
-@dataclass(frozen=True)
+@section
 class DaemonSettings:
     """The process: calls, messages, how it ends, what it writes about itself."""
 
@@ -200,7 +208,7 @@ class DaemonSettings:
     log_files: int = limit(3, 0, 100, "files", "rotated log files kept; 0 writes no log file")
 
 
-@dataclass(frozen=True)
+@section
 class EmbeddingSettings:
     """Which model turns text into vectors, and how much of the machine it may take."""
 
@@ -242,7 +250,7 @@ class EmbeddingSettings:
     max_cached_queries: int = limit(1_024, 0, 100_000, "queries", "query vectors kept in memory")
 
 
-@dataclass(frozen=True)
+@section
 class Config:
     """All sections; what is not set is at its default."""
 

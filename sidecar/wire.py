@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -63,12 +63,6 @@ def time_to(seconds: float) -> Timestamp:
     """Unix seconds as a wall-clock time."""
     whole = int(seconds // 1)
     return Timestamp(seconds=whole, nanos=int((seconds - whole) * 1_000_000_000))
-
-
-def patience(context: Any, *, most: float) -> float:
-    """How many seconds a call may wait for its turn: at most ``most``, short enough to be told why in vain."""
-    remaining = context.time_remaining()
-    return most if remaining is None else max(0.0, min(most, 0.9 * remaining))
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,10 @@ def take_row(opened: OpenHistory, value: Mapping[str, Any]) -> list[Row]:
     Raises KeyError, TypeError or ValueError for a line that is not a history's.
     """
     if "last" in value:
-        opened.history.last_order, opened.history.last_number = value["last"]
+        last_order, last_number = value["last"]
+        if type(last_order) is not int or type(last_number) is not int:
+            raise TypeError("whole numbers are expected")
+        opened.history.last_order, opened.history.last_number = last_order, last_number
         opened.answers.take(value["answers"])
         return []
     if "answer" in value:

@@ -99,11 +99,12 @@ def row_from_json(value: Mapping[str, Any]) -> Row:
 
 
 def _moment(value: Any) -> Moment:
-    moment = moment_of(value)
-    texts = type(moment.timeline) is str and type(moment.calendar) is str
-    if not texts or type(moment.tick) is not int or not -_NUMBERS_END <= moment.tick < _NUMBERS_END:
+    timeline, tick, calendar = value if len(value) == 3 else (*value, "")
+    if type(timeline) is not str or type(calendar) is not str or type(tick) is not int:
         raise TypeError("a moment is expected")
-    return moment
+    if not -_NUMBERS_END <= tick < _NUMBERS_END:
+        raise ValueError("a tick beyond 64 bits")
+    return moment_of(value)
 
 
 _NUMBERS_END = 2**63

@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from sidecar.storage.keys import DEFAULT_SAVE
-from sidecar.storage.save_gate import SaveGate
-from sidecar.wire import patience
+from sidecar.storage.save_gate import SaveGate, patience
 
 SaveOf = Callable[[Any], str | None]
 _OWN_RULES = "SaveService"
@@ -31,7 +30,7 @@ class SaveDoor:
         """Use it in a ``with``. Raises NotReady where the save stays shut."""
         if save is None:
             return _ANYWHERE
-        return await self._gate.enter(save, seconds=patience(context, most=self._seconds))
+        return await self._gate.enter(save, seconds=patience(context.time_remaining(), most=self._seconds))
 
 
 def save_reader(method: Any) -> SaveOf:

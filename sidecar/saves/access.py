@@ -10,9 +10,8 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from sidecar.settings import SavesSettings
-from sidecar.storage.save_gate import SaveGate
+from sidecar.storage.save_gate import SaveGate, patience
 from sidecar.storage.workers import OwnKey, SaveKey, Workers
-from sidecar.wire import patience
 
 T = TypeVar("T")
 
@@ -83,4 +82,4 @@ class SaveAccess:
             return await self._workers.run_past_gate(work)
 
     def _patience(self, context: Any) -> float:
-        return patience(context, most=self._limits.wait_seconds)
+        return patience(context.time_remaining(), most=self._limits.wait_seconds)

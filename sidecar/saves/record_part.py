@@ -17,9 +17,11 @@ from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.journal import Journal
 from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import save_folder
 
 _JOURNALS = ("records.jsonl", "archive.jsonl")
 _GROUPS = "groups.json"
+_ADD, _FORGET = b'"op":"add"', b'"op":"forget"'
 Row = Mapping[str, Any]
 
 
@@ -60,8 +62,23 @@ class RecordPart:
         self._indexes.removed(save)
 
     def save_counted(self, save: str) -> dict[str, int]:
-        """How many records the save holds."""
-        return {"records": self._records.catalog(save).total}
+        """How many records the save holds: from memory where it is in use, else counted in the journals, which takes a
+        fraction of the time of reading them."""
+        catalog = self._records.catalog_at_hand(save)
+        if catalog is not None:
+            return {"records": catalog.total}
+        folder = save_folder(self._disk.root, save)
+        names = [name for name in self._disk.names(folder) if name.startswith("a-")]
+        return {"records": sum(self._count(folder / name / "records.jsonl") for name in names)}
+
+    def _count(self, path: Path) -> int:
+        """Rows that add, without those that later rows forget. Within a text a quote is escaped: it counts for none."""
+        try:
+            data = self._disk.read(path)
+        except FileNotFoundError:
+            return 0
+        forgets = (line for line in data.split(b"\n") if _FORGET in line) if _FORGET in data else ()
+        return data.count(_ADD) - sum(len(json.loads(line)["row"]["ids"]) for line in forgets)
 
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
         """Take erased actors out of groups, and out of whom records were shared with or told by."""

@@ -76,6 +76,7 @@ class SaveFiles:
         self._parts = parts
         self._limits = limits
         self._clock = clock
+        self._counted_at: dict[str, tuple[SaveState, int]] = {}
         self.layout = Layout(disk.root)
         self.exchanges = Exchanges(disk, self.layout)
         self.checkpoints = CheckpointStore(disk, self.layout, limits, clock=lambda: int(clock() * 1_000_000_000))
@@ -271,8 +272,16 @@ class SaveFiles:
     def _counts(self, save: str) -> dict[str, int]:
         return {
             "actors": self._actor_count(self.layout.live(save)),
-            "records": self._counted(save).get("records", 0),
+            "records": self._records(save),
         }
+
+    def _records(self, save: str) -> int:
+        """Counted once for each state of the save."""
+        state = self.last_state(save)
+        known = self._counted_at.get(save)
+        if known is None or known[0] != state:
+            known = self._counted_at[save] = state, self._counted(save).get("records", 0)
+        return known[1]
 
     def _counted(self, save: str) -> dict[str, int]:
         try:
@@ -281,6 +290,7 @@ class SaveFiles:
             return {}
 
     def _forget(self, save: str) -> None:
+        self._counted_at.pop(save, None)
         self._states.forget(save)
         self._actors.forget_known()
         self._parts.exchanged(save)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -112,6 +111,8 @@ class TreeWalk:
                 self._links = error.errno == errno.EMLINK
             else:
                 return True
+        import shutil
+
         shutil.copy2(source, target, follow_symlinks=False)
         self.written.append(target)
         return False

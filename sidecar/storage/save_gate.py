@@ -206,3 +206,11 @@ async def _within(seconds: float, waiting: Awaitable[object]) -> None:
             "the save is being restored, replaced or erased, or kept as a checkpoint; try again in a moment",
             reason=Reason.SAVE_BUSY,
         ) from error
+
+
+def patience(remaining: float | None, *, most: float) -> float:
+    """How many seconds a call may wait for its turn: at most ``most``, short enough to be told why in vain.
+
+    ``remaining`` are the seconds to the call's deadline, None where it has none.
+    """
+    return most if remaining is None else max(0.0, min(most, 0.9 * remaining))

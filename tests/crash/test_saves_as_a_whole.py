@@ -174,9 +174,9 @@ def test_every_read_agrees_with_the_model_at_every_step():
     run_state_machine_as_test(
         Saves,
         settings=settings(
-            max_examples=3,
+            max_examples=2,
             database=None,
-            stateful_step_count=25,
+            stateful_step_count=20,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
