@@ -34,7 +34,9 @@ public sealed class LorekeeperClient : IAsyncDisposable, IDisposable
     /// <summary>The whole contract, for what the rest of this library has no word for.</summary>
     public Calls Calls { get; }
 
-    /// <summary>Starts the daemon on a data folder, or attaches to the one that runs there, and returns once it answers.</summary>
+    /// <summary>
+    /// Starts the daemon on a data folder, or attaches to the one that runs there, and returns once it answers.
+    /// </summary>
     /// <exception cref="SidecarStartException">It could not be found or started; the message says what to do.</exception>
     public static async Task<LorekeeperClient> StartAsync(
         SidecarOptions sidecar, ClientOptions? options = null, CancellationToken cancellation = default)

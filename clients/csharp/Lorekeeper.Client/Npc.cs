@@ -67,7 +67,9 @@ public sealed class Npc
         IReadOnlyList<NpcTool> tools, CancellationToken cancellation = default) =>
         OpenConversationAsync(tools, SynchronizationContext.Current, cancellation);
 
-    /// <summary>The same with delegates that run on a context that the game names; null means on the thread pool.</summary>
+    /// <summary>
+    /// The same with delegates that run on a context that the game names; null means on the thread pool.
+    /// </summary>
     public Task<Conversation> OpenConversationAsync(
         IReadOnlyList<NpcTool> tools, SynchronizationContext? home, CancellationToken cancellation = default) =>
         Conversation.OpenAsync(calls.Turns, Actor, tools, home, cancellation);

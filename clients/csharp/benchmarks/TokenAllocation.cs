@@ -5,7 +5,9 @@ using Lorekeeper.V1;
 
 namespace Lorekeeper.Benchmarks;
 
-/// <summary>What a token allocates in this client, beside what the generated parser would and what the bare string takes.</summary>
+/// <summary>
+/// What a token allocates in this client, beside what the generated parser would and what the bare string takes.
+/// </summary>
 internal static class TokenAllocation
 {
     private const int Tokens = 100_000;

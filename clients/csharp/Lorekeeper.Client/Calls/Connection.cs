@@ -23,7 +23,9 @@ internal sealed class Connection : CallInvoker, IDisposable
         line = new Line(handshake, options);
     }
 
-    /// <summary>Waits until a daemon runs after the one that did not answer; without a sidecar there is nothing to wait for.</summary>
+    /// <summary>
+    /// Waits until a daemon runs after the one that did not answer; without a sidecar there is nothing to wait for.
+    /// </summary>
     internal Func<Handshake, CancellationToken, Task<bool>> Recover { get; set; } = (_, _) => Task.FromResult(true);
 
     internal Handshake Handshake => Volatile.Read(ref line).Handshake;

@@ -5,7 +5,9 @@ using Grpc.Core.Interceptors;
 
 namespace Lorekeeper;
 
-/// <summary>One unary call with its repetitions. The last attempt is the one that status and trailers tell about.</summary>
+/// <summary>
+/// One unary call with its repetitions. The last attempt is the one that status and trailers tell about.
+/// </summary>
 internal sealed class RepeatedCall<TRequest, TResponse>(
     Connection connection,
     ClientOptions options,

@@ -11,7 +11,9 @@ internal static class RetryRules
     private static readonly string[] ReadingVerbs =
         ["Get", "List", "Search", "Preview", "Count", "BuildPrompt", "Embed"];
 
-    /// <summary>Reads are, and changes that carry an idempotency key: the daemon answers a repeat with the first answer.</summary>
+    /// <summary>
+    /// Reads are, and changes that carry an idempotency key: the daemon answers a repeat with the first answer.
+    /// </summary>
     internal static bool IsSafe(IMethod method, object request) =>
         request is IKeyedRequest { IdempotencyKey.Length: > 0 }
         || ReadingVerbs.Any(verb => method.Name.StartsWith(verb, StringComparison.Ordinal));
@@ -24,7 +26,9 @@ internal static class RetryRules
         _ => false,
     };
 
-    /// <summary>How long to wait after an attempt, counted from 1: what the daemon said, else 0.1 s, 0.2 s, 0.4 s … up to 2 s.</summary>
+    /// <summary>
+    /// How long to wait after an attempt, counted from 1: what the daemon said, else 0.1 s, 0.2 s, 0.4 s … up to 2 s.
+    /// </summary>
     internal static TimeSpan Wait(int attempt, CallFailure failure) =>
         failure.RetryAfter ?? TimeSpan.FromMilliseconds(Math.Min(100 << Math.Min(attempt - 1, 10), 2_000));
 }

@@ -32,17 +32,25 @@ public sealed class NpcVoice : IDisposable
     /// <summary>The reply is complete and stored; the whole text.</summary>
     public event Action<string>? Completed;
 
-    /// <summary>The reply failed: a reason for the program, a message for people. "CANCELLED" when the game cancelled it.</summary>
+    /// <summary>
+    /// The reply failed: a reason for the program, a message for people. "CANCELLED" when the game cancelled it.
+    /// </summary>
     public event Action<string, string>? Failed;
 
-    /// <summary>The model calls a tool of the game that was offered by <see cref="Offer(string, string, string)"/>.</summary>
+    /// <summary>
+    /// The model calls a tool of the game that was offered by <see cref="Offer(string, string, string)"/>.
+    /// </summary>
     public event Action<ToolRequest>? ToolCalled;
 
-    /// <summary>Offers a tool whose calls are answered through <see cref="ToolCalled"/>. Offer tools before the first line.</summary>
+    /// <summary>
+    /// Offers a tool whose calls are answered through <see cref="ToolCalled"/>. Offer tools before the first line.
+    /// </summary>
     public void Offer(string name, string description, string parametersJson) =>
         tools.Add(NpcTool.FromSchema(name, description, parametersJson, arguments => AskGame(name, arguments)));
 
-    /// <summary>Offers a tool with a delegate of its own, which runs on the main thread. Offer tools before the first line.</summary>
+    /// <summary>
+    /// Offers a tool with a delegate of its own, which runs on the main thread. Offer tools before the first line.
+    /// </summary>
     public void Offer(NpcTool tool) => tools.Add(tool);
 
     /// <summary>Says a line; returns at once.</summary>

@@ -8,7 +8,9 @@ using Lorekeeper.Wire;
 
 namespace Lorekeeper;
 
-/// <summary>Turns a gRPC status with its details into the exception that a game catches. Knows no call by name.</summary>
+/// <summary>
+/// Turns a gRPC status with its details into the exception that a game catches. Knows no call by name.
+/// </summary>
 internal static class ErrorReader
 {
     private const string DetailsKey = "grpc-status-details-bin";

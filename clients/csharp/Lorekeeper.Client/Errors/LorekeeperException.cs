@@ -33,7 +33,9 @@ public class LorekeeperCallException : LorekeeperException
     internal LorekeeperCallException(CallFailure failure)
         : base(failure.Message, failure.Cause) => Failure = failure;
 
-    /// <summary>The reason from the closed list of docs/errors.md, such as "VERSION_MISMATCH"; empty when the daemon gave none.</summary>
+    /// <summary>
+    /// The reason from the closed list of docs/errors.md, such as "VERSION_MISMATCH"; empty when the daemon gave none.
+    /// </summary>
     public string Reason => Failure.Reason;
 
     /// <summary>The standard status code.</summary>
@@ -42,7 +44,9 @@ public class LorekeeperCallException : LorekeeperException
     /// <summary>What a program needs to react: the limit and its value, the current version, the file.</summary>
     public IReadOnlyDictionary<string, string> Details => Failure.Details;
 
-    /// <summary>The path of the field that is wrong, such as "edits[2].write.content"; empty when no field is.</summary>
+    /// <summary>
+    /// The path of the field that is wrong, such as "edits[2].write.content"; empty when no field is.
+    /// </summary>
     public string Field => Failure.Field;
 
     /// <summary>How long to wait before trying again; null when that is not known.</summary>
@@ -70,7 +74,9 @@ public sealed class NotServedException : LorekeeperCallException
     }
 }
 
-/// <summary>What was to be changed is at another version than the caller knows. Nothing was changed: read again, repeat.</summary>
+/// <summary>
+/// What was to be changed is at another version than the caller knows. Nothing was changed: read again, repeat.
+/// </summary>
 public sealed class VersionConflictException : LorekeeperCallException
 {
     internal VersionConflictException(CallFailure failure)
@@ -100,7 +106,9 @@ public sealed class EditFailedException : LorekeeperCallException
     /// <summary>The document's version; 0 when there is no document.</summary>
     public int CurrentVersion { get; }
 
-    /// <summary>Up to three lines of the document that are nearest to the text that was not found. This is memory text.</summary>
+    /// <summary>
+    /// Up to three lines of the document that are nearest to the text that was not found. This is memory text.
+    /// </summary>
     public IReadOnlyList<string> NearestLines { get; }
 }
 
@@ -110,7 +118,9 @@ public sealed class TurnFailedException : LorekeeperCallException
     internal TurnFailedException(CallFailure failure, V1.TurnFailure turn)
         : base(failure) => Turn = turn;
 
-    /// <summary>Everything that the daemon tells: the code, the backend, tools that had run, what the model said.</summary>
+    /// <summary>
+    /// Everything that the daemon tells: the code, the backend, tools that had run, what the model said.
+    /// </summary>
     public V1.TurnFailure Turn { get; }
 
     /// <summary>Why, as a code that a game can choose a line by.</summary>

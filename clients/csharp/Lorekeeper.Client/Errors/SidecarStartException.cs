@@ -23,7 +23,9 @@ public sealed class SidecarStartException : LorekeeperException
         Log = log;
     }
 
-    /// <summary>The exit code of the daemon, as docs/process.md lists them; null when it did not get that far.</summary>
+    /// <summary>
+    /// The exit code of the daemon, as docs/process.md lists them; null when it did not get that far.
+    /// </summary>
     public int? ExitCode { get; }
 
     /// <summary>The last lines that the daemon wrote to its log, as JSON lines; never any memory text.</summary>

@@ -7,7 +7,9 @@ using Lorekeeper.V1;
 
 namespace Lorekeeper;
 
-/// <summary>Single memories of an NPC at moments of the game. They are never changed, only replaced or forgotten.</summary>
+/// <summary>
+/// Single memories of an NPC at moments of the game. They are never changed, only replaced or forgotten.
+/// </summary>
 public sealed class NpcRecords
 {
     private readonly Calls calls;
@@ -34,7 +36,9 @@ public sealed class NpcRecords
         return answer.Records.Select(record => record.RecordId).ToList();
     }
 
-    /// <summary>Finds what the NPC would recall: nothing that happens after now, nothing that it may not know.</summary>
+    /// <summary>
+    /// Finds what the NPC would recall: nothing that happens after now, nothing that it may not know.
+    /// </summary>
     /// <param name="text">What to look for; empty means everything, by importance.</param>
     /// <param name="now">Now, in game time.</param>
     /// <param name="limit">How many at most, 0 to 512.</param>

@@ -24,7 +24,9 @@ internal sealed class Daemon : IDisposable
 
     internal Handshake Handshake { get; private set; } = null!;
 
-    /// <summary>Ends with the exit code. A daemon that belongs to somebody else is not ours to watch: this never ends.</summary>
+    /// <summary>
+    /// Ends with the exit code. A daemon that belongs to somebody else is not ours to watch: this never ends.
+    /// </summary>
     internal Task<int> Exit => Handshake.Reused ? new TaskCompletionSource<int>().Task : child.Exit;
 
     /// <summary>Starts the program and reads its first line.</summary>

@@ -2,7 +2,10 @@ using System.Runtime.InteropServices;
 
 namespace Lorekeeper;
 
-/// <summary>The few calls of the C library that starting a program takes, on Linux and macOS. Only plain numbers and pointers pass.</summary>
+/// <summary>
+/// The few calls of the C library that starting a program takes, on Linux and macOS. Only plain numbers and pointers
+/// pass.
+/// </summary>
 internal static unsafe class PosixCalls
 {
     internal const int SetDescriptorFlags = 2;

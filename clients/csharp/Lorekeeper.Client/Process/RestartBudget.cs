@@ -2,7 +2,9 @@ using System;
 
 namespace Lorekeeper;
 
-/// <summary>Whether a daemon that crashed is started again: once, and once more after each long run without a crash.</summary>
+/// <summary>
+/// Whether a daemon that crashed is started again: once, and once more after each long run without a crash.
+/// </summary>
 internal sealed class RestartBudget(TimeSpan window)
 {
     private DateTime? lastRestart;

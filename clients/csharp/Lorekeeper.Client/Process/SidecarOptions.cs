@@ -19,7 +19,9 @@ public sealed record SidecarOptions(string DataFolder)
     /// </summary>
     public string ProgramFolder { get; init; } = "";
 
-    /// <summary>Settings of the daemon, such as "memory.max_versions" = "50"; docs/process.md tells how to list them.</summary>
+    /// <summary>
+    /// Settings of the daemon, such as "memory.max_versions" = "50"; docs/process.md tells how to list them.
+    /// </summary>
     public IReadOnlyDictionary<string, string> Settings { get; init; } = new Dictionary<string, string>();
 
     /// <summary>How long a start may take; 20 seconds unless said otherwise.</summary>

@@ -45,7 +45,9 @@ public sealed class SidecarProcess : IAsyncDisposable, IDisposable
         _ = WatchAsync(daemon);
     }
 
-    /// <summary>Raised when another daemon runs than before: after a crash, or after the one attached to went. On any thread.</summary>
+    /// <summary>
+    /// Raised when another daemon runs than before: after a crash, or after the one attached to went. On any thread.
+    /// </summary>
     public event Action<Handshake>? Restarted;
 
     /// <summary>What it is doing now.</summary>
@@ -54,10 +56,14 @@ public sealed class SidecarProcess : IAsyncDisposable, IDisposable
     /// <summary>How to reach the daemon that runs now.</summary>
     public Handshake Handshake => daemon.Handshake;
 
-    /// <summary>Why it could not be started again; null unless <see cref="State"/> is <see cref="SidecarState.Failed"/>.</summary>
+    /// <summary>
+    /// Why it could not be started again; null unless <see cref="State"/> is <see cref="SidecarState.Failed"/>.
+    /// </summary>
     public LorekeeperException? Failure { get; private set; }
 
-    /// <summary>Starts the daemon, or attaches to the one that runs on the data folder, and returns once it answers.</summary>
+    /// <summary>
+    /// Starts the daemon, or attaches to the one that runs on the data folder, and returns once it answers.
+    /// </summary>
     /// <exception cref="SidecarStartException">It could not be found or started.</exception>
     public static async Task<SidecarProcess> StartAsync(
         SidecarOptions options, CancellationToken cancellation = default) =>
@@ -72,7 +78,8 @@ public sealed class SidecarProcess : IAsyncDisposable, IDisposable
         await oneAtATime.WaitAsync(cancellation).ConfigureAwait(false);
         try
         {
-            return State == SidecarState.Running && (failed != Handshake || StillRuns || await ReplaceAsync().ConfigureAwait(false));
+            return State == SidecarState.Running
+                && (failed != Handshake || StillRuns || await ReplaceAsync().ConfigureAwait(false));
         }
         finally
         {

@@ -4,7 +4,9 @@ using System.Text;
 
 namespace Lorekeeper;
 
-/// <summary>Joins arguments into the one text that a Windows program splits again, as the C runtime splits it.</summary>
+/// <summary>
+/// Joins arguments into the one text that a Windows program splits again, as the C runtime splits it.
+/// </summary>
 internal static class WindowsCommandLine
 {
     internal static string Join(IEnumerable<string> arguments) => string.Join(" ", arguments.Select(Quote));

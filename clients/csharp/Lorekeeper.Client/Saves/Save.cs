@@ -86,7 +86,9 @@ public sealed class Save
         }
     }
 
-    /// <summary>Takes in a file that <see cref="ExportAsync"/> wrote. The save must not exist, unless the header says otherwise.</summary>
+    /// <summary>
+    /// Takes in a file that <see cref="ExportAsync"/> wrote. The save must not exist, unless the header says otherwise.
+    /// </summary>
     public async Task<ImportSaveResponse> ImportAsync(
         Stream file, Action<ImportHeader>? configure = null, CancellationToken cancellation = default)
     {

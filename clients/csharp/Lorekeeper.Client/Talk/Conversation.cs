@@ -31,7 +31,10 @@ public sealed class Conversation : IAsyncDisposable
     private readonly ToolDesk tools;
     private int speaking;
 
-    private Conversation(AsyncDuplexStreamingCall<ConverseRequest, object> call, IReadOnlyList<NpcTool> tools, SynchronizationContext? home)
+    private Conversation(
+        AsyncDuplexStreamingCall<ConverseRequest, object> call,
+        IReadOnlyList<NpcTool> tools,
+        SynchronizationContext? home)
     {
         this.call = call;
         this.tools = new ToolDesk(tools, home, WriteAsync);
@@ -61,7 +64,9 @@ public sealed class Conversation : IAsyncDisposable
         }
     }
 
-    /// <summary>Says a line and reads the reply. Cancelling, or leaving the loop, ends the turn; the conversation goes on.</summary>
+    /// <summary>
+    /// Says a line and reads the reply. Cancelling, or leaving the loop, ends the turn; the conversation goes on.
+    /// </summary>
     /// <exception cref="TurnFailedException">The turn failed; another line may be said.</exception>
     /// <exception cref="OperationCanceledException">The turn was cancelled.</exception>
     public async IAsyncEnumerable<ReplyPart> SayAsync(

@@ -34,7 +34,9 @@ public sealed record Line(string Text)
     /// <summary>Whether what is said survives the daemon; null means what the role says.</summary>
     public bool? Persist { get; init; }
 
-    /// <summary>Sets what else the contract has for a turn, such as a schema for the answer; null means nothing.</summary>
+    /// <summary>
+    /// Sets what else the contract has for a turn, such as a schema for the answer; null means nothing.
+    /// </summary>
     public Action<TurnInput>? Configure { get; init; }
 
     /// <summary>A line with nothing but its text.</summary>

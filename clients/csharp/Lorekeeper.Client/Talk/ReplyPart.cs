@@ -26,7 +26,9 @@ public enum ReplyKind
     /// <summary>Something is not as it should be; the turn goes on.</summary>
     Warning,
 
-    /// <summary>The turn ended well and is stored; <see cref="ReplyPart.Event"/> has the whole text, tokens and times.</summary>
+    /// <summary>
+    /// The turn ended well and is stored; <see cref="ReplyPart.Event"/> has the whole text, tokens and times.
+    /// </summary>
     Completed,
 
     /// <summary>Something that this version of the client does not know; pass over it.</summary>

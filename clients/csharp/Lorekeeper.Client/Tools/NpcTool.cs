@@ -63,7 +63,9 @@ public sealed class NpcTool
         string name, string description, string parametersJson, Func<ToolArguments, Task<string>> run) =>
         new(new V1.GameTool { Name = name, Description = description, ParametersJson = parametersJson }, run);
 
-    /// <summary>The same tool, told to change something in the game: never run beside another, never repeated.</summary>
+    /// <summary>
+    /// The same tool, told to change something in the game: never run beside another, never repeated.
+    /// </summary>
     public NpcTool Mutating()
     {
         var declaration = Declaration.Clone();

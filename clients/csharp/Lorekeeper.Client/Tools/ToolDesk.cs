@@ -7,7 +7,9 @@ using Lorekeeper.V1;
 
 namespace Lorekeeper;
 
-/// <summary>Answers the calls of the game's tools: finds the delegate, runs it where the game wants it, sends its answer.</summary>
+/// <summary>
+/// Answers the calls of the game's tools: finds the delegate, runs it where the game wants it, sends its answer.
+/// </summary>
 internal sealed class ToolDesk(
     IReadOnlyList<NpcTool> tools, SynchronizationContext? home, Func<ConverseRequest, Task> send)
 {

@@ -46,7 +46,8 @@ public static class ToolParameter
         new(name, Schema("boolean", description), required, (arguments, key) => arguments.Flag(key));
 
     /// <summary>One of some texts.</summary>
-    public static ToolParameter<string> Choice(string name, string description, IReadOnlyList<string> choices, bool required = true)
+    public static ToolParameter<string> Choice(
+        string name, string description, IReadOnlyList<string> choices, bool required = true)
     {
         var schema = Schema("string", description);
         schema["enum"] = choices;

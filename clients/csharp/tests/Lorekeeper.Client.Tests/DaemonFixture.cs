@@ -33,7 +33,9 @@ public sealed class DaemonFixture : IAsyncLifetime
 
     internal Save NewSave() => Client.Save(Guid.NewGuid().ToString("N"));
 
-    /// <summary>Leaves a test out, and says so, where the daemon answers that it does not serve what is tested.</summary>
+    /// <summary>
+    /// Leaves a test out, and says so, where the daemon answers that it does not serve what is tested.
+    /// </summary>
     internal void Needs(string part) =>
         Assert.SkipUnless(served.Contains(part), $"The daemon that is tested does not serve {part}.");
 

@@ -10,7 +10,9 @@ using System.Threading.Tasks;
 
 namespace Lorekeeper.Tests;
 
-/// <summary>A language-model server on this machine: real HTTP, the chat-completions wire, answers that the test wrote.</summary>
+/// <summary>
+/// A language-model server on this machine: real HTTP, the chat-completions wire, answers that the test wrote.
+/// </summary>
 internal sealed class FakeModel : IDisposable
 {
     private readonly HttpListener listener = new();

@@ -9,7 +9,9 @@ using Dictionary = Godot.Collections.Dictionary;
 
 namespace Lorekeeper.Tests;
 
-/// <summary>The Godot add-on against stand-ins of the engine's types and a real daemon. The engine itself was not here.</summary>
+/// <summary>
+/// The Godot add-on against stand-ins of the engine's types and a real daemon. The engine itself was not here.
+/// </summary>
 public sealed class GodotTests(DaemonFixture daemon) : IAsyncLifetime
 {
     private readonly LorekeeperNode lorekeeper = new();

@@ -5,7 +5,9 @@ using System.Threading.Tasks;
 
 namespace Lorekeeper.Tests;
 
-/// <summary>A thread with a synchronization context that runs everything on it, as the main thread of an engine does.</summary>
+/// <summary>
+/// A thread with a synchronization context that runs everything on it, as the main thread of an engine does.
+/// </summary>
 internal sealed class SingleThread : SynchronizationContext, IDisposable
 {
     private readonly BlockingCollection<Action> work = [];

@@ -11,7 +11,9 @@ using Xunit;
 
 namespace Lorekeeper.Tests;
 
-/// <summary>The Unity package against stand-ins of the engine's types and a real daemon. The engine itself was not here.</summary>
+/// <summary>
+/// The Unity package against stand-ins of the engine's types and a real daemon. The engine itself was not here.
+/// </summary>
 public sealed class UnityTests(DaemonFixture daemon) : IAsyncLifetime
 {
     private readonly LorekeeperBehaviour lorekeeper = new() { SaveId = "unity" };

@@ -97,7 +97,9 @@ public partial class LorekeeperNode : Node
             Fail);
     }
 
-    /// <summary>Sets how actors of a role behave; the keys are those of Role in role.proto. Answers by RoleSet.</summary>
+    /// <summary>
+    /// Sets how actors of a role behave; the keys are those of Role in role.proto. Answers by RoleSet.
+    /// </summary>
     public void PutRole(Godot.Collections.Dictionary role)
     {
         var parsed = JsonParser.Default.Parse<V1.Role>(Json.Stringify(role));

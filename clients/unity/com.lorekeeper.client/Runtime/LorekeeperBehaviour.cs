@@ -65,7 +65,7 @@ namespace Lorekeeper.Unity
 
         /// <summary>The session, for C#.</summary>
         public GameSession Session =>
-            session ?? throw new InvalidOperationException("Lorekeeper is not enabled: put a LorekeeperBehaviour into the scene.");
+            session ?? throw new InvalidOperationException("Put a LorekeeperBehaviour into the scene, and enable it.");
 
         /// <summary>Keeps everything that all NPCs remember: call it when the player saves.</summary>
         public void SaveGame(string name) => Session.Run(

@@ -6,7 +6,9 @@ using UnityEngine.TestTools;
 
 namespace Lorekeeper.Unity.Tests
 {
-    /// <summary>Runs in Unity's test runner, in play mode, with a daemon in StreamingAssets or in LOREKEEPER_COMMAND.</summary>
+    /// <summary>
+    /// Runs in Unity's test runner, in play mode, with a daemon in StreamingAssets or in LOREKEEPER_COMMAND.
+    /// </summary>
     public sealed class PlayTests
     {
         [UnityTest]
