@@ -83,11 +83,11 @@ def page(
             limit="daemon.max_page_size",
             value=paging.most,
         )
-    after = _decoded(token) if token else None
+    after = token_key(token)
     taken: list[T] = []
     room = _PAGE_BYTES
     for item in items:
-        if after is not None and key(item) <= after:
+        if after and key(item) <= after:
             continue
         room -= weight(item)
         if taken and (len(taken) == (size or paging.default) or room < 0):
@@ -104,7 +104,8 @@ def _encoded(key: str) -> str:
     return base64.urlsafe_b64encode(key.encode("utf-8")).decode("ascii")
 
 
-def _decoded(token: str) -> str:
+def token_key(token: str) -> str:
+    """The key of the last item before the page that ``token`` asks for, empty for the first. Raises InvalidInput."""
     try:
         return base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8")
     except (UnicodeError, binascii.Error) as error:

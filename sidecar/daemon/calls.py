@@ -26,6 +26,8 @@ _log = logging.getLogger("lorekeeper")
 Context: TypeAlias = Any
 
 
+# Long enough for a client to connect and ask for health, short enough to be done before its first real call.
+_BEFORE_WARMING_SECONDS = 0.1
 Open = Callable[[], Sequence[object]]
 
 
@@ -49,9 +51,9 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         return self._methods.get(path)
 
     async def warm(self) -> None:
-        """Open what no call has opened yet, one service at a time, between other work."""
+        """Open what no call has opened yet, one service at a time, with room for the first calls in between."""
         for name in list(self._closed):
-            await asyncio.sleep(0)
+            await asyncio.sleep(_BEFORE_WARMING_SECONDS)
             self._open(name)
 
     def _open(self, name: str) -> None:

@@ -36,9 +36,12 @@ class ActorFiles:
         self._saves = saves
         self._parts = parts
 
-    def actors(self, save: str, *, role: str, player: str) -> Iterator[ActorId]:
-        """The actors of a save in a stable order, those of one role or one player where these are not empty."""
-        for who in self._actors.of_save(save):
+    def actors(self, save: str, *, role: str, player: str, after: str) -> Iterator[ActorId]:
+        """The actors of a save in a stable order, those of one role or one player where these are not empty.
+
+        ``after`` is the :meth:`key` of the last one that is known already.
+        """
+        for who in self._actors.of_save(save, after=after):
             if role in ("", who.role) and player in ("", who.player):
                 yield who
 

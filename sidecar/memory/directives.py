@@ -22,7 +22,7 @@ from sidecar.memory.tool import NAME, MemoryCall, parse_call
 
 _OPENING = re.compile(r"```(memory\w*)[^\n]*\n", re.IGNORECASE)
 _ANY_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_MAX_JSON_CHARS = 100_000
+_MAX_BRACES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,13 @@ def _fenced_call(kind: str, text: str) -> MemoryCall | None:
 
 
 def _json_objects(answer: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Every outermost JSON object outside of fences, with where it stands."""
+    """The outermost JSON objects outside of fences, with where they stand; braces beyond the first thousand are prose."""
     decoder = json.JSONDecoder()
     fences = [match.span() for match in _ANY_FENCE.finditer(answer)]
     position = answer.find("{")
-    while 0 <= position < _MAX_JSON_CHARS:
+    for _ in range(_MAX_BRACES):
+        if position < 0:
+            return
         fence = next((end for start, end in fences if start <= position < end), None)
         if fence is not None:
             position = answer.find("{", fence)

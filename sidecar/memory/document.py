@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sidecar.errors import InvalidInput, LimitReached, LorekeeperError, NotFound, Reason, Stale
-from sidecar.memory.edits import Edit, apply
+from sidecar.memory.edits import Edit, apply, replaced_length
 from sidecar.settings import MemorySettings
 
 _ALLOWED_CONTROLS = "\t\n\r"
@@ -117,8 +117,9 @@ def edited(document: Document, edits: Sequence[Edit], now: int, limits: MemorySe
     for index, edit in enumerate(edits):
         try:
             _check_texts(edit)
+            _check_length(replaced_length(text, edit), limits.max_document_chars)
             change = apply(text, edit)
-            _check_length(change.text, limits.max_document_chars)
+            _check_length(len(change.text), limits.max_document_chars)
         except LorekeeperError as error:
             raise EditFailed(index, error) from error
         done.append(Done(change.text != text, change.done))
@@ -173,10 +174,10 @@ def check_text(text: str, field: str) -> None:
             )
 
 
-def _check_length(text: str, most: int) -> None:
-    if len(text) > most:
+def _check_length(length: int, most: int) -> None:
+    if length > most:
         raise LimitReached(
-            f"the document would have {len(text)} characters; the limit is {most}: shorten it first",
+            f"the document would have {length} characters; the limit is {most}: shorten it first",
             reason=Reason.DOCUMENT_TOO_LARGE,
             limit="memory.max_document_chars",
             value=most,

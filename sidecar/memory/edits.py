@@ -68,6 +68,13 @@ def apply(text: str, edit: Edit) -> Change:
     return _APPLIED[edit.action](text, edit)
 
 
+def replaced_length(text: str, edit: Edit) -> int:
+    """How long a replacement of every match would make ``text``, which may be many times longer; 0 for other edits."""
+    if edit.action is not Action.STR_REPLACE or not edit.replace_all or not edit.old_text:
+        return 0
+    return len(text) + text.count(edit.old_text) * (len(edit.new_text or edit.content or "") - len(edit.old_text))
+
+
 def _agree(edit: Edit) -> None:
     replaces = edit.action in (Action.STR_REPLACE, Action.RENAME)
     if not replaces and edit.content and edit.new_text and edit.content != edit.new_text:

@@ -17,7 +17,7 @@ from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import Workers
-from sidecar.wire import Paging, actor_from, actor_to, page, state_to, time_to
+from sidecar.wire import Paging, actor_from, actor_to, page, state_to, time_to, token_key
 
 _MAX_KEY_CHARS = 512
 
@@ -181,7 +181,7 @@ class DocumentService:
 
         def list_actors() -> memory_pb2.ListActorsResponse:
             chosen = page(
-                self._files.actors(save, role=role, player=player),
+                self._files.actors(save, role=role, player=player, after=token_key(request.page_token)),
                 key=self._files.key,
                 size=request.page_size,
                 token=request.page_token,

@@ -7,6 +7,7 @@ can correct itself in the next round.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from sidecar.memory.edits import Action, Edit, TextNotFound
 NAME = "memory"
 READ = "read"
 _ACTIONS = (READ, *Action)
+_WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 _TEXTS = ("content", "old_text", "new_text", "anchor")
 
 
@@ -130,7 +132,7 @@ def _optional_text(arguments: dict[str, Any], field: str) -> str | None:
 
 def _line(arguments: dict[str, Any]) -> int | None:
     value = arguments.get("line")
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -51,11 +51,13 @@ class Actors:
         self._known.add(who)
         return folder
 
-    def of_save(self, save: str) -> Iterator[ActorId]:
-        """The actors of a save in the order of their folders; an unreadable ``actor.json`` raises Corrupt."""
+    def of_save(self, save: str, *, after: str = "") -> Iterator[ActorId]:
+        """The actors of a save whose folders come after ``after``, in that order; an unreadable one raises Corrupt."""
         folder = save_folder(self._disk.root, save)
         for name in self._disk.names(folder):
-            stored = read_json(self._disk, folder / name / "actor.json") if _names_actor(name) else None
+            stored = (
+                read_json(self._disk, folder / name / "actor.json") if _names_actor(name) and name > after else None
+            )
             if stored is not None:
                 yield _read(stored, save)
 

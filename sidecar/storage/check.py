@@ -6,6 +6,7 @@ read in its place.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +33,11 @@ Check = Callable[[Disk, Path], Iterator[Finding]]
 
 def findings(disk: Disk, checks: Mapping[str, Check]) -> Iterator[Finding]:
     """Everything that is wrong below the folder. ``checks`` has, for a file's name, what looks into such a file."""
+    yield from _open_to_others(disk)
     for path in _files(disk, disk.root):
-        if path.name.endswith(_LEFT_OVER):
+        if path.is_symlink():
+            yield _link(disk, path)
+        elif path.name.endswith(_LEFT_OVER):
             yield _left_over(disk, path)
         elif path.name in checks:
             yield from checks[path.name](disk, path)
@@ -61,6 +65,19 @@ def _files(disk: Disk, folder: Path) -> Iterator[Path]:
             yield from _files(disk, path)
         else:
             yield path
+
+
+def _open_to_others(disk: Disk) -> Iterator[Finding]:
+    mode = disk.root.stat().st_mode
+    if os.name == "posix" and mode & 0o077:
+        yield Finding(
+            ".", "other users may look into the data folder", "make it private", lambda: disk.root.chmod(0o700)
+        )
+
+
+def _link(disk: Disk, path: Path) -> Finding:
+    shown = path.relative_to(disk.root).as_posix()
+    return Finding(shown, "is a link, which is never followed", "put the real file or folder in its place")
 
 
 def _left_over(disk: Disk, path: Path) -> Finding:

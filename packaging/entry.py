@@ -1,0 +1,5 @@
+"""What the built program runs."""
+
+from sidecar.cli import main
+
+main()

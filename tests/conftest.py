@@ -1,0 +1,54 @@
+"""What all tests share: daemons in processes of their own, and actors that nobody else uses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from daemon_process import DaemonProcess
+
+from sidecar.gen.lorekeeper.v1 import common_pb2
+
+
+@pytest.fixture
+def make_daemon(tmp_path: Path) -> Iterator[Callable[..., DaemonProcess]]:
+    """Makes daemons that are not started yet, on ``<tmp>/data`` unless told otherwise, and ends them all."""
+    with contextlib.ExitStack() as ending:
+
+        def make(*arguments: str, folder: Path | None = None, **more: Any) -> DaemonProcess:
+            daemon = DaemonProcess(folder or tmp_path / "data", *arguments, stderr=tmp_path / "stderr.txt", **more)
+            ending.callback(daemon.close)
+            return daemon
+
+        yield make
+
+
+@pytest.fixture
+def start_daemon(make_daemon: Callable[..., DaemonProcess]) -> Callable[..., DaemonProcess]:
+    """Starts daemons: ``start_daemon("--set", "memory.max_versions=3", folder=…, environment=…)``."""
+    return lambda *arguments, **more: make_daemon(*arguments, **more).start()
+
+
+@pytest.fixture
+def daemon(start_daemon: Callable[..., DaemonProcess]) -> DaemonProcess:
+    """A daemon of this test alone, on an empty folder: it may be killed, stopped and restarted."""
+    return start_daemon()
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    """One daemon for all tests of a module, which keep to their own ``actor`` and leave it running."""
+    folder = tmp_path_factory.mktemp("shared")
+    daemon = DaemonProcess(folder / "data", stderr=folder / "stderr.txt").start()
+    yield daemon
+    assert daemon.running, daemon.stderr
+    daemon.close()
+
+
+@pytest.fixture
+def actor(request: pytest.FixtureRequest) -> common_pb2.Actor:
+    """An actor of this test alone."""
+    return common_pb2.Actor(save_id="slot 1", actor_id=request.node.name[:500], role_id="Merchant")
