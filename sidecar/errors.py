@@ -58,6 +58,9 @@ class Reason(StrEnum):
     # backends and turns
     BACKEND_NOT_FOUND = "BACKEND_NOT_FOUND"
     ADDRESS_NOT_ALLOWED = "ADDRESS_NOT_ALLOWED"
+    # chat and compaction
+    TOKENIZER_UNUSABLE = "TOKENIZER_UNUSABLE"
+    SESSION_FULL = "SESSION_FULL"
     # storage
     STORAGE_CORRUPT = "STORAGE_CORRUPT"
     STORAGE_FULL = "STORAGE_FULL"

@@ -67,6 +67,64 @@ class TurnSettings:
 
 
 @dataclass(frozen=True)
+class RecordSettings:
+    """Records and their journals."""
+
+    max_records_per_save: int = limit(100_000, 1, 10_000_000, "records", "records that a save holds")
+    max_records_per_owner: int = limit(100_000, 1, 10_000_000, "records", "records that one owner holds")
+    max_batch: int = limit(4_096, 1, 65_536, "records", "records in one AddRecords call")
+    max_payload_chars: int = limit(10_000_000, 1_000, 10_000_000, "code points", "the longest payload")
+    max_text_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest searchable text")
+    max_tags: int = limit(256, 1, 256, "tags", "tags of a record, after doubles are dropped")
+    max_audience: int = limit(256, 1, 256, "groups", "groups in the audience of a record")
+    max_shares: int = limit(256, 1, 4_096, "shares", "shares that one call may give a record")
+    max_metadata: int = limit(256, 1, 256, "entries", "metadata entries of a record")
+    max_metadata_key_chars: int = limit(256, 1, 256, "code points", "the longest metadata key")
+    max_metadata_value_chars: int = limit(65_536, 1, 65_536, "code points", "the longest metadata value")
+    max_filter_items: int = limit(256, 1, 256, "items", "scopes or tags in one filter")
+    max_owners: int = limit(256, 1, 4_096, "owners", "owners named in one call")
+    max_forget_ids: int = limit(4_096, 1, 65_536, "ids", "ids in one ForgetRecords call")
+    max_page: int = limit(1_000, 1, 10_000, "records", "records in one page")
+    max_groups: int = limit(1_000, 1, 100_000, "groups", "groups of a save")
+    max_members: int = limit(10_000, 1, 1_000_000, "members", "members of a group")
+    max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
+    max_cached_heads: int = limit(200_000, 1_000, 10_000_000, "records", "records of open owners, without their texts")
+    max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")
+    max_waiting_owners: int = limit(20_000, 1, 1_000_000, "owners", "owners whose added records wait for their journal")
+
+
+@dataclass(frozen=True)
+class ChatSettings:
+    """History, transcript and roles."""
+
+    max_messages: int = limit(500, 1, 100_000, "messages", "messages that a history keeps")
+    max_transcript_rows: int = limit(2_000, 1, 1_000_000, "rows", "rows that a transcript keeps")
+    max_content_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "the longest message")
+    max_batch: int = limit(500, 1, 10_000, "messages", "messages or rows in one call")
+    max_cached_chars: int = limit(
+        16_000_000, 0, 1_000_000_000, "code points", "stored histories kept in memory for reading"
+    )
+    max_session_chars: int = limit(
+        64_000_000, 1_000, 10_000_000_000, "code points", "messages that live as long as the process, of all actors"
+    )
+    kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
+    max_roles: int = limit(1_000, 1, 100_000, "roles", "roles that a game may put")
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """Keeping conversations within their windows."""
+
+    window_tokens: int = limit(8_192, 256, 16_777_216, "tokens", "a model's window where nothing else tells it")
+    max_summary_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest summary that a game may put")
+    tokenizer_path: str = option("", "a tokenizer.json that counts tokens exactly; empty: estimates")
+    max_calls: int = limit(8, 1, 100, "calls", "calls of the summariser in one compaction")
+    max_conversation: int = limit(2_000, 1, 10_000, "messages", "messages of a conversation that the game holds")
+    max_count_texts: int = limit(4_096, 1, 65_536, "texts", "texts in one CountTokens call")
+    max_count_chars: int = limit(4_000_000, 1_000, 100_000_000, "code points", "of all texts in one CountTokens call")
+
+
+@dataclass(frozen=True)
 class StorageSettings:
     """How bytes reach the disk."""
 
@@ -115,3 +173,5 @@ class Config:
     memory: MemorySettings = field(default_factory=MemorySettings)
     backends: BackendSettings = field(default_factory=BackendSettings)
     turns: TurnSettings = field(default_factory=TurnSettings)
+    chat: ChatSettings = field(default_factory=ChatSettings)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)

@@ -1,25 +1,27 @@
-"""Roles: how an actor behaves, as data. The nine built-in roles and the rules by which an id becomes a role.
+"""Roles: how an actor behaves, as data, and the rule by which an id becomes a role.
 
 It never reads or writes anything; ``chat/role_store.py`` keeps the roles that a game defines.
 
-    id of a call ──trim──> blank? Creator ──> the game's own role, else a built-in one, else the defaults
+    id of a call ──trim──> blank? Creator ──> put by a call ──> from the game's file ──> built in ──> the defaults
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
+
+from sidecar.chat.role_prompts import BUILT_IN_PROMPTS
+from sidecar.compaction.summariser import INSTRUCTIONS
+from sidecar.settings import limit as bounded
+from sidecar.settings import option
 
 DEFAULT_ROLE_ID = "Creator"
 CHAT_SOURCE = "chat"
-
-UNIVERSAL_PROMPT = """\
-Use a tool when the task needs it, and only the tools you are offered.
-Do what was asked: no more, no less.
-Keep answers as short as the task allows.
-When a tool has succeeded, do not call it again for the same thing."""
+MAX_PROMPT_CHARS = 200_000
+_MANY = 2_147_483_647
 
 
 class ToolResults(StrEnum):
@@ -32,136 +34,125 @@ class ToolResults(StrEnum):
 
 
 class MemoryAction(StrEnum):
-    """What a bare fenced memory block does, for models that cannot call tools."""
+    """What a bare memory directive in a model's text does."""
 
     APPEND = "append"
     WRITE = "write"
 
 
 @dataclass(frozen=True)
+class SummaryOptions:
+    """How history is pruned and summarised."""
+
+    enabled: bool = option(True, "whether folded messages live on in a rolling summary")
+    use_model: bool = option(True, "whether a model writes the summary, where a backend can")
+    trigger_ratio: float = bounded(
+        0.8, 1e-6, 1, "of the budget", "how full the history is before folding is considered"
+    )
+    recent_token_budget: int = bounded(0, 0, _MANY, "tokens", "the most for messages sent verbatim; 0: what fits")
+    max_summary_tokens: int = bounded(2_048, 0, _MANY, "tokens", "the longest stored summary; 0: no bound of its own")
+    prune: bool = option(True, "whether repeats and old tool results are left out of the prompt")
+    max_tool_messages: int = bounded(3, 0, _MANY, "messages", "tool messages that pruning keeps")
+    backend_id: str = option("", "the backend that writes summaries; empty: the one that the routes name")
+    system_prompt: str = option(INSTRUCTIONS, "the instructions of the summariser")
+    max_output_tokens: int = bounded(512, 32, 8_192, "tokens", "the longest answer of the summariser")
+    temperature: float = bounded(0.15, 0, 2, "", "the temperature of the summariser")
+    max_payload_chars: int = bounded(12_000, 1_000, 1_000_000, "code points", "what one call of the summariser carries")
+    max_message_chars: int = bounded(800, 0, 1_000_000, "code points", "of one message in it")
+    max_summary_chars: int = bounded(4_000, 200, 1_000_000, "code points", "the longest summary that is taken")
+    background: bool = option(True, "whether folding runs after a turn where the prompt fits as it is")
+
+
+@dataclass(frozen=True)
+class RecallOptions:
+    """What a search brings into each prompt. ``owners`` and ``filter`` are in the contract's JSON form."""
+
+    enabled: bool = option(True, "whether to recall")
+    text: str = option("", "what to look for; empty: the player's line")
+    limit: int = bounded(8, 1, 64, "hits", "how many")
+    max_tokens: int = bounded(512, 0, _MANY, "tokens", "the most for all hits")
+    mode: str = option("", "how to search; empty: the best way there is")
+    owners: tuple[Mapping[str, Any], ...] = ()
+    filter: Mapping[str, Any] | None = None
+    similarity_floor: float | None = None
+    include_archive: bool | None = None
+
+
+@dataclass(frozen=True)
 class Role:
-    """A behaviour profile. Where a number may be 0, 0 means "the daemon's setting decides"."""
+    """A behaviour profile with every value filled in."""
 
     role_id: str
-    prompt: str = ""
-    """The base of the system prefix; empty: ``You are agent "<id>".``"""
-    extra_prompt: str = ""
-    """Further standing instructions, after the base prompt. Part of the cacheable prefix."""
-    universal_prompt: bool = True
-    """Whether the prefix begins with the rules that all roles share."""
+    display_name: str = option("", "a name for people")
 
-    memory_tool: bool = True
-    """Whether the model is offered the memory tool and shown its document."""
-    memory_action: MemoryAction = MemoryAction.APPEND
-    allowed_tools: tuple[str, ...] | None = None
-    """Names of the tools the role may use; ``None``: all, empty: none."""
-    max_roundtrips: int = 20
-    """Tool rounds in one turn; 0: no limit."""
+    system_prompt: str = option("", 'the base of the prefix; empty: You are agent "<id>".')
+    additional_prompt: str = option("", "added to the base")
+    use_universal_prefix: bool = option(True, "whether the rules that all roles share come first")
+    payload_template: str = option("", "how the player's line is put; empty: as it is")
+
+    memory_tool: bool = option(True, "whether the memory tool is offered and the document shown")
+    memory_default_action: MemoryAction = MemoryAction.APPEND
+    remember_tool: bool | None = None
+    search_tool: bool | None = None
+    text_directives: bool = option(False, "whether memory directives in a model's text are obeyed")
+    sources: tuple[Mapping[str, Any], ...] = ()
+    recall: RecallOptions | None = None
+
+    history: bool = option(True, "whether the prompt holds history")
+    persist_history: bool = option(False, "whether history survives the daemon")
+    archive: bool = option(True, "whether turns that leave the history can be searched")
+    max_history_messages: int = bounded(30, 1, _MANY, "messages", "the most that are sent verbatim")
     tool_results: ToolResults = ToolResults.COMPACT
 
-    history: bool = True
-    """Whether earlier messages go into the prompt and new ones are kept."""
-    persist: bool = False
-    """Whether kept messages reach the disk; otherwise they live as long as the process."""
-    max_history_messages: int = 0
-    """The newest messages that may be sent verbatim."""
-    recent_tokens: int = 0
-    """Upper bound of the verbatim tail in tokens, at least 32; 0: what the window leaves."""
-
-    summarize: bool = True
-    """Whether folded messages live on in a rolling summary."""
-    llm_compaction: bool = True
-    """Whether a model may write the summary, where the daemon allows that at all."""
-    trigger_ratio: float = 0.0
-    """The share of the history budget at which folding starts; outside of (0, 1]: the daemon's setting."""
-    summary_tokens: int = 0
-    """The longest stored summary in tokens."""
-    prune: bool = True
-    """Whether repeated and old tool results are left out of the prompt copy."""
-    kept_tool_results: int | None = None
-    """Tool messages kept in the prompt copy; 0 keeps none, ``None``: the daemon's setting."""
-
-    context_tokens: int = 0
-    """The model's window in tokens."""
-    max_output_tokens: int = 0
-    """Tokens kept free for the answer."""
+    context_tokens: int = bounded(0, 0, _MANY, "tokens", "the model's window; 0: the backend's")
+    max_output_tokens: int = bounded(0, 0, _MANY, "tokens", "the longest answer; 0: the backend's")
     temperature: float | None = None
-    """Sent to the backend only when set."""
-    backend_id: str = ""
-    """The backend profile of turns; empty: the default one."""
-    compaction_backend_id: str = ""
-    """The backend profile that writes summaries, for example a small model; empty: the role's own."""
+    max_response_chars: int = bounded(0, 0, _MANY, "code points", "the longest answer; 0: no bound")
 
-    recall_limit: int = 0
-    """Records that a search brings into each prompt; 0: no search."""
-    recall_tokens: int = 0
-    """Upper bound of the recalled text in tokens."""
+    summary: SummaryOptions = field(default_factory=SummaryOptions)
+
+    max_roundtrips: int = bounded(20, 0, _MANY, "rounds", "tool rounds in one turn; 0: no bound")
+    max_failed_rounds: int = bounded(3, 1, _MANY, "rounds", "rounds in a row that may fail in every call")
+    max_parallel_calls: int = bounded(4, 1, 64, "calls", "calls of one answer side by side")
+    tool_timeout_ms: int = bounded(30_000, 0, _MANY, "ms", "how long one tool may take; 0: no bound")
+    max_tool_result_chars: int = bounded(8_000, 0, _MANY, "code points", "of a tool's result that the model sees")
+    max_tool_messages: int = bounded(20, 0, _MANY, "messages", "tool messages that a turn keeps; 0: all")
+    suppress_duplicate_calls: bool = option(True, "whether a call that succeeded is not run again in its turn")
+    allowed_tools: tuple[str, ...] | None = None
+    max_overflow_retries: int = bounded(3, 0, 10, "retries", "how often a prompt that was too long is built again")
+
+    backend_id: str = option("", "the backend; empty: the one that the routes name")
+    offline_lines: tuple[str, ...] = ()
+    max_document_versions: int = bounded(0, 0, 1_000, "versions", "kept of the document; 0: the daemon's setting")
 
     def base_prompt(self) -> str:
         """The role's own prompt, or the sentence that stands in for it."""
-        return self.prompt or f'You are agent "{self.role_id}".'
+        return self.system_prompt or f'You are agent "{self.role_id}".'
 
 
-_PROMPTS = {
-    "Creator": (
-        "You shape the game world. Turn each request into concrete content: places, people, items, events. "
-        "Stay consistent with what already exists, and name what you changed."
-    ),
-    "Builder": (
-        "You assemble structures and scenes from the parts that the game offers. Plan briefly, build with "
-        "the tools, check the result, and say what stands now."
-    ),
-    "Analyzer": (
-        "You study what happens in the game and explain it. Tell facts apart from guesses, give numbers "
-        "where there are any, and end with the one conclusion that matters most."
-    ),
-    "Programmer": (
-        "You write and repair small scripts for the game. Return working code that uses only the interfaces "
-        "you were shown, and mention every assumption."
-    ),
-    "CoreMechanicAI": (
-        "You resolve the rules of the game. Decide outcomes from the rules and the current state alone, be "
-        "fair to all sides, and answer in exactly the form that is asked for."
-    ),
-    "AINpc": (
-        "You are a character who lives in the game world. Speak in the first person, know only what your "
-        "character saw or was told, and never mention models, prompts or tools."
-    ),
-    "Merchant": (
-        "You are a trader in the game world. Bargain in character, quote only the goods and prices you were "
-        "given, keep your promises, and remember your customers."
-    ),
-    "PlainChat": "You are a friendly conversation partner inside a game. Answer in plain, natural language.",
-    "SmartChat": (
-        "You are a helpful companion inside a game. Answer in plain language, use tools when they help, and "
-        "remember what the player tells you about themselves."
-    ),
-}
+def _built_in(role_id: str, **values: Any) -> Role:
+    return replace(Role(role_id=role_id, system_prompt=BUILT_IN_PROMPTS[role_id]), **values)
 
 
-def _built_in(role_id: str) -> Role:
-    return Role(role_id=role_id, prompt=_PROMPTS[role_id])
-
-
-def _built_in_roles() -> Iterable[Role]:
-    yield replace(_built_in("Creator"), max_roundtrips=0)
-    yield replace(_built_in("Builder"), max_roundtrips=0)
-    yield _built_in("Analyzer")
-    yield replace(
-        _built_in("Programmer"),
+_BUILT_IN = (
+    _built_in("Creator", max_roundtrips=0),
+    _built_in("Builder", max_roundtrips=0),
+    _built_in("Analyzer"),
+    _built_in(
+        "Programmer",
         history=False,
-        llm_compaction=False,
+        summary=SummaryOptions(use_model=False),
         tool_results=ToolResults.FULL,
         max_roundtrips=0,
-    )
-    yield replace(_built_in("CoreMechanicAI"), tool_results=ToolResults.FULL)
-    yield _built_in("AINpc")
-    yield _built_in("Merchant")
-    yield replace(_built_in("PlainChat"), memory_tool=False, persist=True)
-    yield replace(_built_in("SmartChat"), persist=True)
+    ),
+    _built_in("CoreMechanicAI", tool_results=ToolResults.FULL),
+    _built_in("AINpc"),
+    _built_in("Merchant"),
+    _built_in("PlainChat", memory_tool=False, persist_history=True),
+    _built_in("SmartChat", persist_history=True),
+)
 
-
-BUILT_IN_ROLES: Mapping[str, Role] = MappingProxyType({role.role_id: role for role in _built_in_roles()})
+BUILT_IN_ROLES: Mapping[str, Role] = MappingProxyType({role.role_id: role for role in _BUILT_IN})
 
 
 def normal_role_id(role_id: str) -> str:
@@ -169,17 +160,17 @@ def normal_role_id(role_id: str) -> str:
     return role_id.strip() or DEFAULT_ROLE_ID
 
 
-def role_policy(role_id: str, own_roles: Mapping[str, Role] = MappingProxyType({})) -> Role:
-    """The role of an id: the game's own, else a built-in one, else the defaults under that id."""
+def role_policy(role_id: str) -> Role:
+    """What an id means when no game says otherwise: the built-in role, or the defaults under that id."""
     wanted = normal_role_id(role_id)
-    return own_roles.get(wanted) or BUILT_IN_ROLES.get(wanted) or Role(role_id=wanted)
+    return BUILT_IN_ROLES.get(wanted) or Role(role_id=wanted)
 
 
 def for_source(role: Role, source: str) -> Role:
     """The role as a call from ``source`` sees it.
 
-    A chat window lends its history to a role that has none, for this process only.
+    A chat window lends history to a role that has none, for this process only.
     """
     if role.history or source.strip().casefold() != CHAT_SOURCE:
         return role
-    return replace(role, history=True, persist=False)
+    return replace(role, history=True, persist_history=False)

@@ -18,7 +18,7 @@ def read_json(disk: Disk, path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     try:
-        value = json.loads(data, object_pairs_hook=_unique)
+        value = json.loads(data, object_pairs_hook=unique_names)
     except (ValueError, RecursionError) as error:
         raise _unreadable(disk, path) from error
     if not isinstance(value, dict):
@@ -36,7 +36,8 @@ def dump(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An ``object_pairs_hook`` that refuses a name that stands twice in one object (ValueError)."""
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError("a name stands twice in one object")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidecar.chat.roles import BUILT_IN_ROLES, Role, ToolResults, for_source, role_policy
+from sidecar.chat.roles import BUILT_IN_ROLES, ToolResults, for_source, role_policy
 
 TABLE = [
     # role, memory tool, history, persist, llm compaction, tool results, roundtrips
@@ -24,7 +24,7 @@ TABLE = [
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row[0])
 def test_a_role_has_the_defaults_of_the_table(row):
     role = role_policy(row[0])
-    found = (role.memory_tool, role.history, role.persist, role.llm_compaction, role.tool_results)
+    found = (role.memory_tool, role.history, role.persist_history, role.summary.use_model, role.tool_results)
     assert (role.role_id, *found, role.max_roundtrips) == row
 
 
@@ -46,15 +46,10 @@ def test_an_unknown_role_introduces_itself_by_its_id():
     assert role_policy("Innkeeper").base_prompt() == 'You are agent "Innkeeper".'
 
 
-def test_a_role_of_the_game_wins_over_a_built_in_one():
-    own = Role(role_id="Merchant", prompt="Sell fish.")
-    assert role_policy("Merchant", {"Merchant": own}) is own
-
-
 @pytest.mark.parametrize("source", ["Chat", " chat ", "CHAT"])
 def test_the_chat_source_lends_history_to_a_role_without_it_and_never_persists(source):
     role = for_source(role_policy("Programmer"), source)
-    assert (role.history, role.persist) == (True, False)
+    assert (role.history, role.persist_history) == (True, False)
 
 
 @pytest.mark.parametrize("source", ["", "Quest", "chatter"])
@@ -63,4 +58,4 @@ def test_another_source_leaves_the_role_as_it_is(source):
 
 
 def test_the_chat_source_does_not_stop_a_role_that_persists_by_itself():
-    assert for_source(role_policy("SmartChat"), "Chat").persist is True
+    assert for_source(role_policy("SmartChat"), "Chat").persist_history is True

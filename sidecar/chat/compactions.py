@@ -1,0 +1,115 @@
+"""Compactions of stored conversations: under which limits, by which model, and told to whom.
+
+It is what ``compaction/service.py`` asks for; that room knows nothing of histories and roles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sidecar.chat.conversations import Conversations
+from sidecar.chat.prompts import PromptRequest, Prompts
+from sidecar.chat.role_store import RoleStore
+from sidecar.chat.roles import Role
+from sidecar.chat.wire import message_to
+from sidecar.compaction.counters import Counters
+from sidecar.compaction.cuts import Cut, CutKind
+from sidecar.compaction.messages import Message
+from sidecar.compaction.pending import Pending
+from sidecar.compaction.rollup import Snapshot
+from sidecar.compaction.summaries import Summary
+from sidecar.compaction.summariser import Complete, Summariser, SummariserOptions
+from sidecar.compaction.windows import Asked
+from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.gen.lorekeeper.v1 import chat_pb2
+from sidecar.settings import CompactionSettings
+from sidecar.storage.keys import ActorId
+
+# Finds the model that writes the summaries of a role: the role, a backend id or "" for what the role says.
+FindCompleter = Callable[[Role, str], Complete | None]
+_LOSSES = {CutKind.SUMMARY, CutKind.SUMMARISER, CutKind.DEFERRED_FOLD, CutKind.FOLD_MARKER, CutKind.WINDOW}
+
+
+class Compactions:
+    """Begins and ends compactions. Calls for one actor are made one at a time; ``Pending.run`` may run between them."""
+
+    def __init__(
+        self,
+        *,
+        conversations: Conversations,
+        prompts: Prompts,
+        roles: RoleStore,
+        counters: Counters,
+        settings: CompactionSettings,
+        report: Report,
+        find_completer: FindCompleter,
+    ) -> None:
+        self._conversations = conversations
+        self._prompts = prompts
+        self._roles = roles
+        self._counters = counters
+        self._settings = settings
+        self._report = report
+        self._find_completer = find_completer
+
+    def begin(self, who: ActorId, asked: Asked, *, backend_id: str = "", trace_id: str = "") -> Pending:
+        """A compaction of the conversation as it is now. Raises Corrupt."""
+        role = self._roles.get(who.role)
+        counter = self._counters.best()
+        window = self._prompts.window(who, role, PromptRequest(), counter, asked)
+        summariser = self.summariser(role, backend_id) if window.policy.wants_model else None
+        pending = self._conversations.begin(who, window.policy, counter, summariser=summariser, trace_id=trace_id)
+        return pending.within(window.budget)
+
+    def commit(self, pending: Pending, snapshot: Snapshot) -> Summary | None:
+        """Stores what a compaction made; ``None`` where the conversation or its save has moved on meanwhile."""
+        role = self._roles.get(pending.who.role)
+        saved = self._conversations.commit(pending, snapshot, archive=role.archive)
+        if saved is not None and snapshot.folded:
+            for cut in snapshot.cuts:
+                self._report(_told(cut))
+        return saved
+
+    def summariser(self, role: Role, backend_id: str) -> Summariser | None:
+        """The model that writes the role's summaries; ``None`` where no backend can."""
+        complete = self._find_completer(role, backend_id or role.summary.backend_id)
+        if complete is None:
+            return None
+        options = role.summary
+        return Summariser(
+            complete,
+            SummariserOptions(
+                max_output=options.max_output_tokens,
+                temperature=options.temperature,
+                max_payload_chars=options.max_payload_chars,
+                max_line_chars=options.max_message_chars,
+                max_summary_chars=options.max_summary_chars,
+                max_calls=self._settings.max_calls,
+                instructions=options.system_prompt,
+            ),
+        )
+
+    def summariser_for(self, role_id: str, use_model: bool | None, backend_id: str) -> Summariser | None:
+        """The model for a conversation that the game holds; ``use_model`` ``None``: what the role says."""
+        role = self._roles.get(role_id)
+        wanted = role.summary.use_model if use_model is None else use_model
+        return self.summariser(role, backend_id) if wanted else None
+
+    def summary_cap(self, role_id: str) -> int:
+        """The longest stored summary of a role in tokens; 0: no cap."""
+        return self._roles.get(role_id).summary.max_summary_tokens
+
+    def shown(self, who: ActorId, messages: Sequence[Message]) -> list[chat_pb2.ChatMessage]:
+        """The messages as the contract shows them."""
+        numbers = {message.number for message in messages}
+        return [message_to(row) for row in self._conversations.rows(who) if row.number in numbers]
+
+
+def _told(cut: Cut) -> Diagnostic:
+    return Diagnostic(
+        f"cut_{cut.what}",
+        f"a compaction kept {cut.kept} and dropped {cut.dropped} {cut.unit}"
+        + (f": {cut.detail}" if cut.detail else ""),
+        Severity.WARNING if cut.what in _LOSSES else Severity.INFORMATION,
+        {"kept": str(cut.kept), "dropped": str(cut.dropped), "unit": cut.unit},
+    )

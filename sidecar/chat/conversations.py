@@ -1,0 +1,188 @@
+"""One actor's conversation as a whole: history, summary and archive kept in step.
+
+    append ──> what the cap pushes out is folded first ──> then stored
+    compact ─> the folded messages go whole into the archive ──> then the summary is saved
+
+Every message is in exactly one place: verbatim in the prompt, in the summary, or archived and told. The order of the
+writes keeps that true through a crash: what is written twice is recognised by its number, what is lost was never told.
+
+Calls for one actor are made one at a time by the caller; a compaction by a model runs between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sidecar.chat.archive import Archive
+from sidecar.chat.history import Added
+from sidecar.chat.history_store import HistoryStore
+from sidecar.chat.roles import Role
+from sidecar.chat.rows import Row, message_of
+from sidecar.compaction.folding import fold_as_bullets
+from sidecar.compaction.marker import StoredSummary, fold_start
+from sidecar.compaction.messages import Message
+from sidecar.compaction.pending import Pending
+from sidecar.compaction.rollup import Policy, Snapshot
+from sidecar.compaction.summaries import Summary, SummaryStore
+from sidecar.compaction.summariser import Summariser
+from sidecar.compaction.tokens import TokenCounter
+from sidecar.storage.keys import ActorId
+
+
+@dataclass(frozen=True)
+class Wiped:
+    """What clearing a conversation removed."""
+
+    messages: int = 0
+    rows: int = 0
+    summary: bool = False
+    archived: int = 0
+
+
+class Conversations:
+    """Appends, clears and compacts; success is returned after the bytes are safe."""
+
+    def __init__(
+        self,
+        *,
+        histories: HistoryStore,
+        summaries: SummaryStore,
+        archive: Archive,
+        epoch: Callable[[str], int],
+    ) -> None:
+        """``epoch`` tells how often a save was restored."""
+        self._histories = histories
+        self._summaries = summaries
+        self._archive = archive
+        self._epoch = epoch
+
+    def append(
+        self,
+        who: ActorId,
+        drafts: Sequence[Row],
+        *,
+        role: Role,
+        counter: TokenCounter,
+        request: Sequence[Any] = (),
+        key: str = "",
+    ) -> Added:
+        """Adds messages. Raises Corrupt, LimitReached, AlreadyExists, and what the disk raises."""
+        known = self._histories.known_answer(who, request, key)
+        if known is not None:
+            return known
+        leaving = self._histories.read(who).leaving(len(drafts))
+        if leaving:
+            self._let_go(who, leaving, role, counter)
+        return self._histories.append(who, drafts, messages=True, request=request, key=key)
+
+    def append_transcript(
+        self, who: ActorId, drafts: Sequence[Row], *, request: Sequence[Any] = (), key: str = ""
+    ) -> Added:
+        """Adds rows that are no messages. Raises as :meth:`append` does."""
+        known = self._histories.known_answer(who, request, key)
+        if known is not None:
+            return known
+        return self._histories.append(who, drafts, messages=False, request=request, key=key)
+
+    def clear(self, who: ActorId, *, archive: bool, key: str = "") -> Wiped:
+        """Removes history, transcript and summary, with ``archive`` the archived messages too.
+
+        The summary goes first: without its history it would leak into the next conversation.
+        """
+        request = ["clear", archive]
+        known = self._histories.known_clear(who, request, key)
+        if known is not None:
+            return Wiped(**known)
+        wiped = Wiped(
+            *self._histories.sizes(who),
+            summary=self._summaries.clear(who),
+            archived=self._archive.clear(who) if archive else 0,
+        )
+        self._histories.clear(who, request=request, key=key, told=asdict(wiped))
+        return wiped
+
+    def rows(self, who: ActorId) -> Sequence[Row]:
+        """The messages of the history, oldest first. Raises Corrupt."""
+        return self._histories.read(who).chat
+
+    def begin(
+        self,
+        who: ActorId,
+        policy: Policy,
+        counter: TokenCounter,
+        *,
+        summariser: Summariser | None = None,
+        trace_id: str = "",
+    ) -> Pending:
+        """A compaction of the conversation as it is now. Raises Corrupt."""
+        return Pending(
+            who,
+            tuple(self._histories.read(who).messages()),
+            self._summaries.read(who),
+            policy,
+            counter,
+            self._epoch(who.save),
+            summariser,
+            trace_id,
+        )
+
+    def commit(self, pending: Pending, snapshot: Snapshot, *, archive: bool) -> Summary | None:
+        """Stores what a compaction made; ``None`` where the conversation or its save has moved on meanwhile."""
+        if not snapshot.folded:
+            return pending.base
+        who = pending.who
+        rows = self._rows(who, snapshot.folded)
+        moved = self._epoch(who.save) != pending.epoch or self._summaries.read(who) != pending.base
+        if moved or len(rows) != len(snapshot.folded):
+            return None
+        if archive:
+            self._archive.add(who, rows)
+        return self._summaries.save(who, snapshot.stored, persist=self._may_persist(who, rows))
+
+    def _let_go(self, who: ActorId, leaving: int, role: Role, counter: TokenCounter) -> None:
+        """Folds and archives the messages that the cap is about to push out, and some more, so that not every append
+        has to."""
+        chat = self._histories.read(who).chat
+        ahead = min(leaving + len(chat) // 10, len(chat) - role.max_history_messages)
+        end = max(leaving, ahead)
+        if role.summary.enabled:
+            self._fold_before_loss(who, leaving, end, role.summary.max_summary_tokens, counter)
+        if role.archive and not self._archive.holds(who, chat[:leaving]):
+            self._archive.add(who, chat[:end])
+
+    def _fold_before_loss(self, who: ActorId, leaving: int, end: int, cap: int, counter: TokenCounter) -> None:
+        history = self._histories.read(who)
+        present = self._summaries.read(who)
+        folded = _folded(present.stored, history.messages(), leaving, end, cap, counter)
+        if folded is not None:
+            present = self._summaries.save(who, folded, persist=self._may_persist(who, history.chat[:end]))
+        if present.persisted:
+            return
+        beneath = self._summaries.read_stored(who).stored
+        durable = [message_of(row) for row in history.chat if row.persisted]
+        leaving, end = (sum(row.persisted for row in history.chat[:count]) for count in (leaving, end))
+        folded = _folded(beneath, durable, leaving, end, cap, counter)
+        if folded is not None:
+            self._summaries.save_stored(who, folded)
+
+    def _may_persist(self, who: ActorId, rows: Sequence[Row]) -> bool:
+        """Whether a summary of these rows, on top of the present one, may reach the disk."""
+        return self._summaries.read(who).persisted and all(row.persisted for row in rows)
+
+    def _rows(self, who: ActorId, messages: Sequence[Message]) -> list[Row]:
+        """The rows of these messages, as far as the history still has them word for word."""
+        wanted = {message.number: message for message in messages}
+        chat = self._histories.read(who).chat
+        return [row for row in chat if row.number in wanted and message_of(row) == wanted[row.number]]
+
+
+def _folded(
+    stored: StoredSummary, messages: Sequence[Message], leaving: int, end: int, cap: int, counter: TokenCounter
+) -> StoredSummary | None:
+    """The summary with the messages up to ``end``; ``None`` where it holds those that are ``leaving`` already."""
+    start = fold_start(messages, stored).index
+    if start >= leaving:
+        return None
+    return fold_as_bullets(stored, messages[start:end], cap=cap, counter=counter).summary

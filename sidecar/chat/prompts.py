@@ -1,0 +1,248 @@
+"""Putting a turn's prompt together from all that an actor has. It reads and never writes.
+
+What a turn sends and what ``BuildPrompt`` shows come from here alone, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sidecar.chat.history_store import HistoryStore
+from sidecar.chat.memory_view import MemorySnapshot, view_memory
+from sidecar.chat.prompt import (
+    Declaration,
+    Frame,
+    Line,
+    PromptMessage,
+    Section,
+    assemble,
+    conversation_messages,
+    payload,
+    prefix_text,
+    recalled_text,
+    summary_overhead,
+    tail_messages,
+    tool_tokens,
+)
+from sidecar.chat.roles import Role, for_source
+from sidecar.compaction.budget import Budget, share_window
+from sidecar.compaction.cuts import Cut, CutKind, Unit
+from sidecar.compaction.messages import USER, Message
+from sidecar.compaction.rollup import Policy, Snapshot, roll_up
+from sidecar.compaction.summaries import SummaryStore
+from sidecar.compaction.tokens import TokenCounter
+from sidecar.compaction.windows import Asked, CompactionRules, policy_for
+from sidecar.memory.document_store import DocumentStore
+from sidecar.memory.toolbox import Toolbox
+from sidecar.settings import CompactionSettings
+from sidecar.storage.keys import ActorId
+
+
+@dataclass(frozen=True)
+class PromptRequest:
+    """One turn, as far as the prompt is concerned. ``None``: what the role says."""
+
+    line: Line = field(default_factory=Line)
+    system_prompt: str | None = None
+    instructions: str = ""
+    world_state: str = ""
+    recalled: tuple[str, ...] = ()
+    recall_tokens: int = 0
+    game_tools: tuple[Declaration, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
+    context_tokens: int | None = None
+    max_output_tokens: int | None = None
+    tail_as_system: bool = False
+    memory_snapshot: MemorySnapshot | None = None
+
+
+@dataclass(frozen=True)
+class SectionSize:
+    """What one part of a prompt takes."""
+
+    section: Section
+    tokens: int
+    code_points: int
+    messages: int
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Exactly what a turn sends, with what each part takes and everything that was cut."""
+
+    messages: tuple[PromptMessage, ...]
+    tools: tuple[Declaration, ...]
+    sections: tuple[SectionSize, ...]
+    budget: Budget
+    snapshot: Snapshot
+    stored: int
+    """Messages that the history held."""
+    resend: bool
+    """Whether the line repeats the last stored one, whose copy was left out."""
+    recalled: int
+    counter: TokenCounter
+    cuts: tuple[Cut, ...]
+
+    @property
+    def tokens(self) -> int:
+        """All tokens of the prompt."""
+        return sum(size.tokens for size in self.sections)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The limits under which a conversation is compacted, and what surrounds it."""
+
+    frame: Frame
+    budget: Budget
+    policy: Policy
+    recalled: int = 0
+    cuts: tuple[Cut, ...] = ()
+
+
+class Prompts:
+    """Builds prompts and windows. Calls for one actor are made one at a time by the caller."""
+
+    def __init__(
+        self,
+        *,
+        histories: HistoryStore,
+        summaries: SummaryStore,
+        documents: DocumentStore,
+        toolbox: Toolbox,
+        settings: CompactionSettings,
+    ) -> None:
+        self._histories = histories
+        self._summaries = summaries
+        self._documents = documents
+        self._toolbox = toolbox
+        self._settings = settings
+
+    def build(self, who: ActorId, role: Role, request: PromptRequest, counter: TokenCounter) -> Prompt:
+        """The prompt of a turn. Raises Corrupt where something that it needs cannot be read."""
+        role = for_source(role, request.line.source)
+        window = self.window(who, role, request, counter)
+        messages = self._histories.read(who).messages() if role.history else []
+        resend = _repeats(messages, request.line)
+        summary = self._summaries.read(who).stored
+        policy = replace(window.policy, wants_model=False)
+        snapshot = roll_up(messages[: len(messages) - resend], summary, policy, counter)
+        conversation = conversation_messages(
+            snapshot.summary if role.history else "", snapshot.recent, as_system=request.tail_as_system
+        )
+        assembled = assemble(window.frame, conversation)
+        sent = tuple(replace(message, tokens=counter.count(message.content)) for message in assembled)
+        return Prompt(
+            messages=sent,
+            tools=window.frame.tools,
+            sections=_sizes(sent, window.frame.tools, counter),
+            budget=window.budget,
+            snapshot=snapshot,
+            stored=len(messages),
+            resend=resend,
+            recalled=window.recalled,
+            counter=counter,
+            cuts=(*window.cuts, *snapshot.cuts),
+        )
+
+    def window(
+        self, who: ActorId, role: Role, request: PromptRequest, counter: TokenCounter, asked: Asked | None = None
+    ) -> Window:
+        """What surrounds the conversation in a prompt, and what is left for it."""
+        frame, recalled, cuts = self._frame(who, role, request, counter)
+        options = role.summary
+        budget = share_window(
+            window=request.context_tokens or role.context_tokens or self._settings.window_tokens,
+            fixed=frame.tokens(counter),
+            max_output=request.max_output_tokens or role.max_output_tokens,
+            summary_cap=options.max_summary_tokens,
+            recent_cap=options.recent_token_budget,
+            summarize=options.enabled,
+        )
+        policy = policy_for(_rules(role), budget, asked or Asked(), summary_overhead=summary_overhead(counter))
+        return Window(frame, budget, policy, recalled, (*cuts, *_overflow(budget)))
+
+    def _frame(
+        self, who: ActorId, role: Role, request: PromptRequest, counter: TokenCounter
+    ) -> tuple[Frame, int, tuple[Cut, ...]]:
+        recalled, count, cuts = recalled_text(request.recalled, max_tokens=request.recall_tokens, counter=counter)
+        tools, availability = self._tools(who, role, request)
+        memory = view_memory(self._documents.read(who), request.memory_snapshot) if role.memory_tool else None
+        tail = tail_messages(
+            instructions=request.instructions,
+            memory=memory,
+            recalled=recalled,
+            tools=availability,
+            world_state=request.world_state,
+            as_system=request.tail_as_system,
+        )
+        prefix = prefix_text(role, system_prompt=request.system_prompt)
+        return Frame(prefix, tail, payload(request.line, role.payload_template), tools), count, cuts
+
+    def _tools(self, who: ActorId, role: Role, request: PromptRequest) -> tuple[tuple[Declaration, ...], str]:
+        """The tools that are declared, by name, and a word on them where this turn allows fewer than its role."""
+        own = [
+            Declaration(
+                tool.spec.name,
+                tool.spec.description,
+                json.dumps(tool.spec.parameters, ensure_ascii=False, sort_keys=True),
+            )
+            for tool in self._toolbox.offered(who)
+        ]
+        offered = _allowed(sorted([*own, *request.game_tools], key=lambda tool: tool.name), role.allowed_tools)
+        if request.allowed_tools is None:
+            return offered, ""
+        allowed = _allowed(offered, request.allowed_tools)
+        names = ", ".join(tool.name for tool in allowed)
+        return allowed, f"You may call: {names}." if allowed else "No tool may be called in this turn."
+
+
+def _allowed(tools: Sequence[Declaration], names: tuple[str, ...] | None) -> tuple[Declaration, ...]:
+    return tuple(tool for tool in tools if names is None or tool.name in names)
+
+
+def _repeats(messages: Sequence[Message], line: Line) -> bool:
+    """Whether the line is the last stored one once more: its turn failed, and the player tries again."""
+    if not messages or line.attachments or not line.text:
+        return False
+    return messages[-1].role == USER and messages[-1].content == line.text
+
+
+def _rules(role: Role) -> CompactionRules:
+    options = role.summary
+    return CompactionRules(
+        max_messages=role.max_history_messages,
+        ratio=options.trigger_ratio,
+        summary_cap=options.max_summary_tokens,
+        kept_tool_results=options.max_tool_messages,
+        prune=options.prune,
+        summarize=options.enabled,
+        use_model=options.use_model,
+    )
+
+
+def _overflow(budget: Budget) -> tuple[Cut, ...]:
+    if not budget.overflow:
+        return ()
+    detail = "the parts that are always sent are larger than the window; shorten them or give a larger window"
+    return (Cut(CutKind.WINDOW, Unit.TOKENS, budget.window, budget.overflow, detail),)
+
+
+def _sizes(
+    messages: Sequence[PromptMessage], tools: Sequence[Declaration], counter: TokenCounter
+) -> tuple[SectionSize, ...]:
+    sizes: dict[Section, SectionSize] = {}
+    if tools:
+        points = sum(len(tool.name) + len(tool.description) + len(tool.parameters) for tool in tools)
+        sizes[Section.TOOLS] = SectionSize(Section.TOOLS, tool_tokens(tools, counter), points, 0)
+    for message in messages:
+        known = sizes.get(message.section, SectionSize(message.section, 0, 0, 0))
+        sizes[message.section] = replace(
+            known,
+            tokens=known.tokens + message.tokens,
+            code_points=known.code_points + len(message.content),
+            messages=known.messages + 1,
+        )
+    return tuple(sizes[section] for section in sorted(sizes))

@@ -1,0 +1,139 @@
+"""The roles of a game: built in, from the file that ships with the game, and put by calls, the last one winning.
+
+``roles.json`` in the data folder holds what calls have put, in the form of ``chat/role_changes.py``:
+
+    {"format": 1, "roles": [{"role_id": "Merchant", "persist_history": true}]}
+
+The game's own file has the same form; it is only read.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from sidecar.chat.role_changes import Changes, changed_role
+from sidecar.chat.roles import BUILT_IN_ROLES, Role, normal_role_id, role_policy
+from sidecar.errors import Corrupt, InvalidInput, LimitReached, Reason
+from sidecar.storage.disk import Disk
+from sidecar.storage.json_file import read_json, write_json
+
+_FORMAT = 1
+_FILE = "roles.json"
+
+
+class RoleSource(IntEnum):
+    """Where a role comes from; the numbers are those of the contract."""
+
+    DEFAULT = 1
+    BUILT_IN = 2
+    FILE = 3
+    CALL = 4
+
+
+@dataclass(frozen=True)
+class KnownRole:
+    """A role with what was written of it, and where."""
+
+    role: Role
+    changes: Changes
+    source: RoleSource
+
+
+class RoleStore:
+    """Finds roles at any time; puts and deletes are safe on the disk when they return. Thread-safe."""
+
+    def __init__(self, disk: Disk, *, max_roles: int, from_file: Mapping[str, KnownRole] | None = None) -> None:
+        """Raises Corrupt where ``roles.json`` cannot be read."""
+        self._disk = disk
+        self._path = disk.root / _FILE
+        self._max_roles = max_roles
+        self._lock = threading.Lock()
+        self._base = {role_id: KnownRole(role, {}, RoleSource.BUILT_IN) for role_id, role in BUILT_IN_ROLES.items()}
+        self._base |= from_file or {}
+        self._put = self._load()
+
+    def get(self, role_id: str) -> Role:
+        """The role in force."""
+        return self.find(role_id).role
+
+    def find(self, role_id: str) -> KnownRole:
+        """The role in force and where it comes from."""
+        wanted = normal_role_id(role_id)
+        known = self._put.get(wanted) or self._base.get(wanted)
+        return known or KnownRole(role_policy(wanted), {}, RoleSource.DEFAULT)
+
+    def all(self) -> list[KnownRole]:
+        """Every role that is put, in the file or built in, ordered by id."""
+        known = self._base | self._put
+        return [known[role_id] for role_id in sorted(known)]
+
+    def put(self, changes: Changes) -> KnownRole:
+        """Sets a role in the place of the one with its id. Raises InvalidInput, LimitReached."""
+        role = changed_role(changes)
+        known = KnownRole(role, {**changes, "role_id": role.role_id}, RoleSource.CALL)
+        with self._lock:
+            after = self._put | {role.role_id: known}
+            if len(after) > self._max_roles:
+                raise LimitReached(
+                    f"there are {self._max_roles} roles already; delete some, or raise the limit",
+                    reason=Reason.TOO_MANY_ITEMS,
+                    limit="chat.max_roles",
+                    value=self._max_roles,
+                )
+            self._save(after)
+        return known
+
+    def delete(self, role_id: str) -> bool:
+        """Removes what was put, so that the file's or the built-in role holds again. False where nothing was."""
+        wanted = normal_role_id(role_id)
+        with self._lock:
+            if wanted not in self._put:
+                return False
+            self._save({known: role for known, role in self._put.items() if known != wanted})
+        return True
+
+    def _save(self, put: dict[str, KnownRole]) -> None:
+        roles = [dict(known.changes) for known in put.values()]
+        write_json(self._disk, self._path, {"format": _FORMAT, "roles": roles})
+        self._put = put
+
+    def _load(self) -> dict[str, KnownRole]:
+        stored = read_json(self._disk, self._path)
+        try:
+            return _known(stored["roles"] if stored else (), RoleSource.CALL)
+        except (InvalidInput, KeyError, TypeError) as error:
+            raise Corrupt(
+                f"'{_FILE}' cannot be read and was left as it is; mend it, or move it away and put the roles again",
+                reason=Reason.STORAGE_CORRUPT,
+                file=_FILE,
+            ) from error
+
+
+def read_roles_file(file: Path) -> dict[str, KnownRole]:
+    """The roles of the game's own file. Raises InvalidInput, which names the field at fault."""
+    try:
+        value = json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise _bad_file(file, "it cannot be read as JSON") from error
+    roles = value.get("roles") if isinstance(value, dict) else None
+    if not isinstance(roles, list) or not all(isinstance(role, dict) for role in roles):
+        raise _bad_file(file, 'it must be an object with a list of objects, {"roles": [{"role_id": …}]}')
+    return _known(roles, RoleSource.FILE)
+
+
+def _known(roles: Iterable[dict[str, Any]], source: RoleSource) -> dict[str, KnownRole]:
+    known = {}
+    for changes in roles:
+        role = changed_role(changes)
+        known[role.role_id] = KnownRole(role, changes, source)
+    return known
+
+
+def _bad_file(file: Path, why: str) -> InvalidInput:
+    return InvalidInput(f"the roles file {file.name} is of no use: {why}", reason=Reason.FIELD_INVALID, field="roles")

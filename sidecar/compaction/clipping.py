@@ -1,0 +1,66 @@
+"""Shortening texts so that the reader sees it: every clip leaves a sign of how much went.
+
+Lengths are code points, so no clip can tear a surrogate pair apart when a client reads the text as UTF-16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sidecar.compaction.tokens import TokenCounter
+
+ELLIPSIS = "…"
+
+
+def clip(text: str, limit: int) -> str:
+    """The first ``limit`` characters and a sign of what is missing. 0 leaves the sign; below 0 is no limit."""
+    if limit < 0 or len(text) <= limit:
+        return text
+    kept = text[:limit].rstrip()
+    return kept + _sign(len(text) - len(kept))
+
+
+def clip_within(text: str, limit: int) -> str:
+    """Like ``clip``, with the sign counted in: the answer has at most ``limit`` characters.
+
+    A limit too small even for the sign gives the sign's beginning.
+    """
+    if len(text) <= limit:
+        return text
+    return clip(text, max(0, limit - len(_sign(len(text)))))[: max(0, limit)]
+
+
+def newest_suffix(text: str, cap: int, counter: TokenCounter) -> str:
+    """The end of the text that keeps to ``cap`` tokens, after an ellipsis. A cap of 0 or less is no cap.
+
+    The answer keeps to the cap itself, so that it is not cut again the next time.
+    """
+    if cap <= 0 or counter.count(text) <= cap:
+        return text
+
+    def fits(start: int) -> bool:
+        end = text[start:].lstrip()
+        return counter.count(end) < cap and counter.count(ELLIPSIS + end) <= cap
+
+    return ELLIPSIS + text[_first_true(fits, len(text)) :].lstrip()
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def _sign(removed: int) -> str:
+    return f"{ELLIPSIS}[+{removed} chars]"
+
+
+def _first_true(holds: Callable[[int], bool], end: int) -> int:
+    """The smallest number up to ``end`` for which ``holds``, given that it holds from there on."""
+    low, high = 0, end
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

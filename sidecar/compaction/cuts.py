@@ -1,0 +1,65 @@
+"""Cuts: everything that was shortened, folded, left out or counted by a fallback, told as data.
+
+A cut never carries the text that was cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class CutKind(StrEnum):
+    """What was cut. The wire carries the value."""
+
+    BULLET = "bullet"
+    """A message that was shortened to fit a line of the summary."""
+    HISTORY_WINDOW = "history_window"
+    """Messages that are not sent verbatim; ``detail`` says whether the summary holds them."""
+    PRUNED = "pruned_messages"
+    """Repeats, old reasoning and old tool results left out of the prompt's copy."""
+    HISTORY_CAP = "history_cap"
+    """Messages that left the history because it is full; they are in the archive."""
+    TRANSCRIPT_CAP = "transcript_cap"
+    """Rows that left the transcript because it is full."""
+    SUMMARY = "summary"
+    """The stored summary, shortened to its cap, or a summariser's answer shortened to its own."""
+    SUMMARY_REQUEST = "summary_request"
+    """The summary's copy in the prompt, shortened to its reserve."""
+    SUMMARY_LINE = "summary_line"
+    """Dialogue lines shortened for the summariser."""
+    SUMMARY_PAYLOAD = "summary_payload"
+    """The earlier summary, shortened for a summariser with a small window."""
+    DEFERRED_FOLD = "deferred_fold"
+    """Messages folded as bullets because one compaction may only make so many calls."""
+    SUMMARISER = "summariser"
+    """Messages folded as bullets because the summariser failed or no backend can write summaries."""
+    FOLD_MARKER = "fold_marker"
+    """The summary's marker names none of the stored messages: they are folded once more."""
+    RECALLED = "recalled"
+    """Recalled records left out to keep to their token budget."""
+    WINDOW = "window"
+    """The parts that cannot be cut are larger than the model's window."""
+    TOKENIZER = "tokenizer"
+    """The exact tokenizer could not be used; an estimate counted instead."""
+
+
+class Unit(StrEnum):
+    """What the numbers of a cut count."""
+
+    CODE_POINTS = "code_points"
+    TOKENS = "tokens"
+    MESSAGES = "messages"
+    ROWS = "rows"
+    HITS = "hits"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How much of something is left and how much is not, in ``unit``."""
+
+    what: CutKind
+    unit: Unit
+    kept: int
+    dropped: int
+    detail: str = ""

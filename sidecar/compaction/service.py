@@ -1,0 +1,282 @@
+"""CompactionService: fold a history, tell what a window would send, keep the summary, count tokens."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from sidecar.compaction.answers import Answers
+from sidecar.compaction.counters import Counters
+from sidecar.compaction.folding import rewritten
+from sidecar.compaction.held import HeldResult, compact_held
+from sidecar.compaction.messages import Message
+from sidecar.compaction.pending import Pending
+from sidecar.compaction.rollup import Snapshot
+from sidecar.compaction.summaries import Summary, SummaryStore
+from sidecar.compaction.summariser import Summariser
+from sidecar.compaction.tokens import CounterKind, TokenCounter
+from sidecar.compaction.windows import Asked
+from sidecar.compaction.wire import (
+    asked_from,
+    compaction_to,
+    count_to,
+    counter_kind,
+    cuts_to,
+    held_from,
+    held_to,
+    summary_to,
+    target_from,
+    trigger_of,
+    window_to,
+)
+from sidecar.errors import InvalidInput, Reason, Stale
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2
+from sidecar.settings import CompactionSettings
+from sidecar.storage.keys import ActorId, checked_id
+from sidecar.storage.save_state import SaveStates
+from sidecar.storage.workers import Workers
+from sidecar.wire import actor_from, state_to
+
+_TRIES = 3
+_REMEMBERED_ACTORS = 1_000
+_REMEMBERED_ANSWERS = 16
+R = TypeVar("R")
+
+
+class Rounds(Protocol):
+    """Compactions of stored conversations, which belong to a room above this one."""
+
+    def begin(self, who: ActorId, asked: Asked, *, backend_id: str = "", trace_id: str = "") -> Pending: ...
+
+    def commit(self, pending: Pending, snapshot: Snapshot) -> Summary | None: ...
+
+    def summariser_for(self, role_id: str, use_model: bool | None, backend_id: str) -> Summariser | None: ...
+
+    def summary_cap(self, role_id: str) -> int: ...
+
+    def shown(self, who: ActorId, messages: Sequence[Message]) -> list[chat_pb2.ChatMessage]: ...
+
+
+class CompactionService:
+    """Thin: it translates, calls one thing, and translates back."""
+
+    def __init__(
+        self,
+        *,
+        rounds: Rounds,
+        summaries: SummaryStore,
+        counters: Counters,
+        saves: SaveStates,
+        workers: Workers,
+        models: Workers,
+        limits: CompactionSettings,
+    ) -> None:
+        """``models`` runs what waits for a language model, so that the disk's threads never do."""
+        self._rounds = rounds
+        self._summaries = summaries
+        self._counters = counters
+        self._saves = saves
+        self._workers = workers
+        self._models = models
+        self._limits = limits
+        self._answers: OrderedDict[ActorId, Answers] = OrderedDict()
+
+    async def Compact(self, request: compaction_pb2.CompactRequest, context: Any) -> compaction_pb2.CompactResponse:
+        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        asked, answers, began = asked_from(request), self._answers_of(who), time.perf_counter()
+        told = answers.told(key, [request.SerializeToString(deterministic=True).hex()])
+        if told is not None:
+            response: compaction_pb2.CompactResponse = told["response"]
+            return response
+        if request.messages:
+            response = await self._compact_held(who, request)
+        else:
+            response = await self._compact_stored(who, asked, checked_id(request.backend_id, "backend_id"))
+        response.save.CopyFrom(state_to(self._saves.state(who.save)))
+        response.duration_ms = 1_000 * (time.perf_counter() - began)
+        answers.remember(key, [request.SerializeToString(deterministic=True).hex()], {"response": response})
+        return response
+
+    async def PreviewWindow(
+        self, request: compaction_pb2.PreviewWindowRequest, context: Any
+    ) -> compaction_pb2.PreviewWindowResponse:
+        who, asked = actor_from(request.actor), asked_from(request, use_model=False)
+
+        def preview() -> compaction_pb2.PreviewWindowResponse:
+            pending = self._rounds.begin(who, asked)
+            snapshot = pending.run()
+            response = compaction_pb2.PreviewWindowResponse(
+                window=window_to(snapshot, stored=len(pending.messages), counter=pending.counter),
+                trigger=trigger_of(snapshot.parts, forced=False),
+                would_fold=len(snapshot.folded),
+                summary=summary_to(pending.base, pending.counter),
+                history_budget=pending.policy.limits.tokens,
+                summary_budget=pending.policy.summary_reserve,
+                cuts=cuts_to(snapshot.cuts),
+            )
+            if request.include_messages:
+                response.messages.extend(self._rounds.shown(who, snapshot.recent))
+            return response
+
+        return await self._answer(who, preview)
+
+    async def GetSummary(
+        self, request: compaction_pb2.GetSummaryRequest, context: Any
+    ) -> compaction_pb2.GetSummaryResponse:
+        who = actor_from(request.actor)
+
+        def read() -> compaction_pb2.GetSummaryResponse:
+            summary = self._summaries.read(who)
+            status = common_pb2.LOAD_STATUS_LOADED if summary.version else common_pb2.LOAD_STATUS_NOT_FOUND
+            return compaction_pb2.GetSummaryResponse(summary=summary_to(summary, self._counters.best()), status=status)
+
+        return await self._answer(who, read)
+
+    async def PutSummary(
+        self, request: compaction_pb2.PutSummaryRequest, context: Any
+    ) -> compaction_pb2.PutSummaryResponse:
+        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        _require_length(request.text, self._limits.max_summary_chars)
+        return await self._answer(who, partial(self._put, who, request, key))
+
+    async def ClearSummary(
+        self, request: compaction_pb2.ClearSummaryRequest, context: Any
+    ) -> compaction_pb2.ClearSummaryResponse:
+        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        answers = self._answers_of(who)
+
+        def clear() -> compaction_pb2.ClearSummaryResponse:
+            told = answers.told(key, ["clear summary"])
+            existed = bool(told["existed"]) if told is not None else self._summaries.clear(who)
+            answers.remember(key, ["clear summary"], {"existed": existed})
+            return compaction_pb2.ClearSummaryResponse(existed=existed)
+
+        return await self._answer(who, clear)
+
+    async def CountTokens(
+        self, request: compaction_pb2.CountTokensRequest, context: Any
+    ) -> compaction_pb2.CountTokensResponse:
+        self._require_countable(request.texts)
+        counter = self._counter(counter_kind(request.counter))
+        tokens = await self._workers.run(
+            ("count", id(request)), lambda: [counter.count(text) for text in request.texts]
+        )
+        scale = self._counters.scale() if counter.kind is CounterKind.CALIBRATED else 1.0
+        return compaction_pb2.CountTokensResponse(tokens=tokens, total=count_to(sum(tokens), counter.kind), scale=scale)
+
+    async def _compact_stored(self, who: ActorId, asked: Asked, backend_id: str) -> compaction_pb2.CompactResponse:
+        for _ in range(_TRIES):
+            pending = await self._workers.run(who, partial(self._rounds.begin, who, asked, backend_id=backend_id))
+            if pending.summariser is None:
+                snapshot = await self._workers.run(who, pending.run)
+            else:
+                snapshot = await self._models.run(who, pending.run)
+            saved = await self._workers.run(who, partial(self._rounds.commit, pending, snapshot))
+            if saved is not None:
+                return compaction_to(pending, snapshot, saved, asked)
+        raise Stale(
+            "the conversation changed while it was compacted, each time again; nothing was stored: call again later",
+            reason=Reason.VERSION_MISMATCH,
+        )
+
+    async def _compact_held(
+        self, who: ActorId, request: compaction_pb2.CompactRequest
+    ) -> compaction_pb2.CompactResponse:
+        messages, target = held_from(request, most=self._limits.max_conversation), target_from(request)
+        asked, counter = asked_from(request), self._counters.best()
+        summariser = self._rounds.summariser_for(who.role, asked.use_model, request.backend_id)
+
+        def run() -> HeldResult:
+            return compact_held(
+                messages, request.prior_summary, target, counter, summariser=summariser, force=asked.force
+            )
+
+        result = await (self._models if summariser else self._workers).run(("held", id(request)), run)
+        return held_to(request, messages, result, counter, asked)
+
+    def _put(
+        self, who: ActorId, request: compaction_pb2.PutSummaryRequest, key: str
+    ) -> compaction_pb2.PutSummaryResponse:
+        present, counter = self._summaries.read(who), self._counters.best()
+        expected = request.expected_version if request.HasField("expected_version") else None
+        asked = ["put summary", request.text, expected, request.drop_fold_marker]
+        put = rewritten(
+            present.stored,
+            request.text,
+            cap=self._rounds.summary_cap(who.role),
+            counter=counter,
+            drop_marker=request.drop_fold_marker,
+        )
+        told = present.answers.told(key, asked)
+        if told is not None:
+            summary = Summary(put.summary, told["version"], told["updated"])
+        else:
+            _require_version(present, expected)
+            summary = self._summaries.save(who, put.summary, persist=present.persisted, key=key, request=asked)
+        return compaction_pb2.PutSummaryResponse(summary=summary_to(summary, counter), cuts=cuts_to(put.cuts))
+
+    def _counter(self, kind: CounterKind | None) -> TokenCounter:
+        if kind is CounterKind.TOKENIZER:
+            return self._counters.exact()
+        if kind is CounterKind.HEURISTIC:
+            return self._counters.heuristic()
+        return self._counters.calibrated() if kind else self._counters.best()
+
+    def _require_countable(self, texts: Sequence[str]) -> None:
+        if not texts:
+            raise InvalidInput("texts is empty; give at least one", reason=Reason.FIELD_REQUIRED, field="texts")
+        if len(texts) > self._limits.max_count_texts:
+            raise InvalidInput(
+                f"texts has {len(texts)} entries; at most {self._limits.max_count_texts} are allowed in one call",
+                reason=Reason.TOO_MANY_ITEMS,
+                field="texts",
+                limit="compaction.max_count_texts",
+                value=self._limits.max_count_texts,
+            )
+        if sum(map(len, texts)) > self._limits.max_count_chars:
+            raise InvalidInput(
+                f"texts have over {self._limits.max_count_chars} code points together; count them in several calls",
+                reason=Reason.FIELD_TOO_LONG,
+                field="texts",
+                limit="compaction.max_count_chars",
+                value=self._limits.max_count_chars,
+            )
+
+    def _answers_of(self, who: ActorId) -> Answers:
+        if who not in self._answers:
+            self._answers[who] = Answers(_REMEMBERED_ANSWERS)
+        self._answers.move_to_end(who)
+        if len(self._answers) > _REMEMBERED_ACTORS:
+            self._answers.popitem(last=False)
+        return self._answers[who]
+
+    async def _answer(self, who: ActorId, work: Callable[[], R]) -> R:
+        """What ``work`` answers in a thread while nobody else works on the actor, stamped with the save's state."""
+        response: Any = await self._workers.run(who, work)
+        response.save.CopyFrom(state_to(self._saves.state(who.save)))
+        answered: R = response
+        return answered
+
+
+def _require_version(present: Summary, expected: int | None) -> None:
+    if expected is not None and expected != present.version:
+        raise Stale(
+            f"the summary is at version {present.version}, not {expected}; read it again and repeat the call",
+            reason=Reason.VERSION_MISMATCH,
+            field="expected_version",
+            current_version=present.version,
+        )
+
+
+def _require_length(text: str, most: int) -> None:
+    if len(text) > most:
+        raise InvalidInput(
+            f"text has {len(text)} code points; at most {most} are allowed",
+            reason=Reason.FIELD_TOO_LONG,
+            field="text",
+            limit="compaction.max_summary_chars",
+            value=most,
+        )

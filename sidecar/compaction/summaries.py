@@ -1,0 +1,167 @@
+"""Rolling summaries on the disk: ``summary.json`` in the actor's folder, and those of this process only.
+
+A summary into which messages of this process only were folded must not reach the disk: it lies over the stored one
+until the process ends or it is cleared. A stored summary that cannot be read is never overwritten; clearing it is
+the way out.
+
+Calls for one actor are made one at a time by the caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sidecar.compaction.answers import Answers
+from sidecar.compaction.marker import StoredSummary, split_marker
+from sidecar.errors import Corrupt, Reason
+from sidecar.storage.actors import Actors
+from sidecar.storage.disk import Disk
+from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import ActorId
+from sidecar.storage.save_state import SaveStates
+
+_FORMAT = 1
+_FILE = "summary.json"
+_MAX_CACHED = 4_096
+_KEPT_ANSWERS = 16
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary with its version. ``version`` 0: there is none. ``updated`` is wall time in Unix seconds."""
+
+    stored: StoredSummary = field(default_factory=StoredSummary)
+    version: int = 0
+    updated: int = 0
+    persisted: bool = True
+    answers: Answers = field(default_factory=lambda: Answers(_KEPT_ANSWERS), compare=False)
+
+    @property
+    def text(self) -> str:
+        """Without the fold marker."""
+        return split_marker(self.stored.text)[0]
+
+
+class SummaryStore:
+    """Reads, saves and clears summaries; success is returned after the bytes are safe."""
+
+    def __init__(
+        self, disk: Disk, actors: Actors, saves: SaveStates, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._disk = disk
+        self._actors = actors
+        self._saves = saves
+        self._clock = clock
+        self._cache: OrderedDict[ActorId, Summary] = OrderedDict()
+        self._session: dict[ActorId, Summary] = {}
+
+    def cached(self, who: ActorId) -> Summary | None:
+        """The summary if reading it costs no disk access."""
+        return self._session.get(who) or self._cache.get(who)
+
+    def read(self, who: ActorId) -> Summary:
+        """The summary that a prompt uses. Raises Corrupt."""
+        return self._session.get(who) or self.read_stored(who)
+
+    def read_stored(self, who: ActorId) -> Summary:
+        """The summary on the disk, whatever this process has besides. Raises Corrupt."""
+        cached = self._cache.get(who)
+        return cached if cached is not None else self._kept(who, self._load(who))
+
+    def save(
+        self, who: ActorId, stored: StoredSummary, *, persist: bool, key: str = "", request: Sequence[Any] = ()
+    ) -> Summary:
+        """Puts the summary in the place of the one that :meth:`read` gives. Blank: the same as :meth:`clear`.
+
+        Without ``persist`` it stays in this process. A call with an idempotency key is remembered with the version
+        that it made. Raises Corrupt where the present one cannot be read.
+        """
+        present = self.read(who)
+        if not stored.text.strip():
+            self.clear(who)
+            return Summary()
+        summary = self._next(present, stored, persist=persist)
+        summary.answers.remember(key, request, {"version": summary.version, "updated": summary.updated})
+        if persist:
+            self._write(who, summary)
+            self._session.pop(who, None)
+        else:
+            self._session[who] = summary
+        return summary
+
+    def save_stored(self, who: ActorId, stored: StoredSummary) -> None:
+        """Saves beneath a summary of this process, which stays in force."""
+        self._write(who, self._next(self.read_stored(who), stored, persist=True))
+
+    def clear(self, who: ActorId) -> bool:
+        """Removes it, also one that cannot be read. False where there was none."""
+        path = self._actors.folder(who) / _FILE
+        existed = self._session.pop(who, None) is not None
+        if self._disk.exists(path):
+            self._saves.changed(who.save)
+            self._disk.remove(path)
+            existed = True
+        self._cache.pop(who, None)
+        return existed
+
+    def erased(self, who: ActorId) -> None:
+        """Forget what is in memory: the folder is gone or was exchanged."""
+        self._session.pop(who, None)
+        self._cache.pop(who, None)
+
+    def _next(self, present: Summary, stored: StoredSummary, *, persist: bool) -> Summary:
+        return Summary(stored, present.version + 1, int(self._clock()), persist, present.answers.copy())
+
+    def _write(self, who: ActorId, summary: Summary) -> None:
+        self._saves.ensure(who.save)
+        folder = self._actors.ensure(who)
+        self._saves.changed(who.save)
+        write_json(self._disk, folder / _FILE, _to_json(summary))
+        self._kept(who, summary)
+
+    def _load(self, who: ActorId) -> Summary:
+        path = self._actors.folder(who) / _FILE
+        stored = read_json(self._disk, path)
+        if stored is None:
+            return Summary()
+        try:
+            return _from_json(stored)
+        except (KeyError, TypeError, ValueError) as error:
+            shown = path.relative_to(self._disk.root).as_posix()
+            raise Corrupt(
+                f"'{shown}' cannot be read and was left as it is; clear the summary, or stop the daemon and run "
+                "'lorekeeper repair'",
+                reason=Reason.STORAGE_CORRUPT,
+                file=shown,
+            ) from error
+
+    def _kept(self, who: ActorId, summary: Summary) -> Summary:
+        self._cache[who] = summary
+        if len(self._cache) > _MAX_CACHED:
+            self._cache.popitem(last=False)
+        return summary
+
+
+def _to_json(summary: Summary) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "Summary": summary.stored.text,
+        "folded_through": summary.stored.folded_through,
+        "version": summary.version,
+        "updated": summary.updated,
+        "answers": summary.answers.to_json(),
+    }
+
+
+def _from_json(value: dict[str, Any]) -> Summary:
+    text = value["Summary"]
+    if not isinstance(text, str):
+        raise TypeError("a text is expected")
+    stored = StoredSummary(text.strip(), int(value.get("folded_through", 0)))
+    summary = Summary(stored, int(value.get("version", 1)), int(value.get("updated", 0)))
+    summary.answers.take(value.get("answers", ()))
+    return summary
