@@ -119,6 +119,8 @@ class CompactionSettings:
     max_summary_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest summary that a game may put")
     tokenizer_path: str = option("", "a tokenizer.json that counts tokens exactly; empty: estimates")
     max_calls: int = limit(8, 1, 100, "calls", "calls of the summariser in one compaction")
+    model_threads: int = limit(4, 1, 64, "threads", "compactions that wait for a language model at once")
+    max_waiting_compactions: int = limit(64, 1, 10_000, "compactions", "compactions by a model that wait or run")
     max_conversation: int = limit(2_000, 1, 10_000, "messages", "messages of a conversation that the game holds")
     max_count_texts: int = limit(4_096, 1, 65_536, "texts", "texts in one CountTokens call")
     max_count_chars: int = limit(4_000_000, 1_000, 100_000_000, "code points", "of all texts in one CountTokens call")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sidecar.chat.conversations import Conversations
+from sidecar.chat.memory_snapshots import MemorySnapshots
 from sidecar.chat.prompts import PromptRequest, Prompts
 from sidecar.chat.role_store import RoleStore
 from sidecar.chat.roles import Role
@@ -39,6 +40,7 @@ class Compactions:
         conversations: Conversations,
         prompts: Prompts,
         roles: RoleStore,
+        snapshots: MemorySnapshots,
         counters: Counters,
         settings: CompactionSettings,
         report: Report,
@@ -47,6 +49,7 @@ class Compactions:
         self._conversations = conversations
         self._prompts = prompts
         self._roles = roles
+        self._snapshots = snapshots
         self._counters = counters
         self._settings = settings
         self._report = report
@@ -66,6 +69,7 @@ class Compactions:
         role = self._roles.get(pending.who.role)
         saved = self._conversations.commit(pending, snapshot, archive=role.archive)
         if saved is not None and snapshot.folded:
+            self._snapshots.take(pending.who)
             for cut in snapshot.cuts:
                 self._report(_told(cut))
         return saved

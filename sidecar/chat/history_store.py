@@ -114,10 +114,6 @@ class HistoryStore:
             empty.journal.rewrite([_head(empty)])
         self._opened.keep(who, empty)
 
-    def counted(self, who: ActorId) -> Mapping[str, int]:
-        """How much is kept, by the names of the contract's ``Erasure``."""
-        return {"messages": len(self._open(who).history.live_rows())}
-
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._opened.drop(who)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,10 @@ from sidecar.cli.options import data_dir
 from sidecar.daemon.config import ConfigError, Loaded, load, printed
 from sidecar.daemon.server import CannotStart, Exit, ServeOptions, Tls
 from sidecar.daemon.server import serve as run
+from sidecar.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sidecar.chat.role_store import KnownRole
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _CONFIG_FILE = "lorekeeper.toml"
@@ -24,6 +30,7 @@ _CONFIG_FILE = "lorekeeper.toml"
 @click.option("--stdin-lifeline", is_flag=True, help="End when standard input closes: the surest sign of all.")
 @click.option("--config", "config_file", type=_FILE, help="A TOML file.  [default: lorekeeper.toml in the data folder]")
 @click.option("--set", "flags", multiple=True, metavar="SECTION.NAME=VALUE", help="Set one value; may be repeated.")
+@click.option("--roles", "roles_file", type=_FILE, help="The game's own roles, as JSON.")
 @click.option("--print-config", is_flag=True, help="Print every setting with its range and origin, and end.")
 @click.option("--listen", metavar="HOST", help="Bind this address instead of 127.0.0.1; needs both TLS files.")
 @click.option("--tls-cert", type=_FILE, help="Certificate chain (PEM), with --listen.")
@@ -35,6 +42,7 @@ def serve(
     stdin_lifeline: bool,
     config_file: Path | None,
     flags: tuple[str, ...],
+    roles_file: Path | None,
     print_config: bool,
     listen: str | None,
     tls_cert: Path | None,
@@ -56,12 +64,25 @@ def serve(
         tls=_tls(listen, tls_cert, tls_key),
         parent_pid=parent_pid,
         stdin_lifeline=stdin_lifeline,
+        roles=_roles(roles_file),
     )
     try:
         run(options, loaded)
     except CannotStart as error:
         click.echo(f"lorekeeper: {error}", err=True)
         sys.exit(error.exit_code)
+
+
+def _roles(file: Path | None) -> Mapping[str, KnownRole] | None:
+    if file is None:
+        return None
+    from sidecar.chat.role_store import read_roles_file
+
+    try:
+        return read_roles_file(file)
+    except InvalidInput as error:
+        click.echo(f"lorekeeper: {file}: {error.message}", err=True)
+        sys.exit(Exit.USAGE)
 
 
 def _loaded(file: Path | None, flags: tuple[str, ...]) -> Loaded:

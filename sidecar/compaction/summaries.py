@@ -108,6 +108,10 @@ class SummaryStore:
         self._cache.pop(who, None)
         return existed
 
+    def exists(self, who: ActorId) -> bool:
+        """Whether there is one, also one that cannot be read."""
+        return who in self._session or self._disk.exists(self._actors.folder(who) / _FILE)
+
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._session.pop(who, None)

@@ -11,18 +11,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sidecar.diagnostics import Report
 from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
 if TYPE_CHECKING:
+    from sidecar.chat.role_store import KnownRole, RoleStore
+    from sidecar.daemon.chat_rooms import ChatRooms
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.service import DocumentService
+    from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
 
-CAPABILITIES = ("memory.documents", "memory.tool", "memory.actors", "system")
+CAPABILITIES = (
+    "memory.documents",
+    "memory.tool",
+    "memory.actors",
+    "chat.history",
+    "chat.roles",
+    "chat.prompt",
+    "compaction",
+    "system",
+)
 
 
 def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) -> Disk:
@@ -35,13 +48,22 @@ def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) ->
 class Rooms:
     """Every room on one disk, each built once."""
 
-    def __init__(self, disk: Disk, config: Config) -> None:
+    def __init__(
+        self, disk: Disk, config: Config, report: Report, *, roles: Mapping[str, KnownRole] | None = None
+    ) -> None:
+        """``roles`` are those of the game's own file."""
         self._disk = disk
         self._config = config
+        self._report = report
+        self._roles_file = roles
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
-        return {"lorekeeper.v1.MemoryService": lambda: [self.memory_service]}
+        return {
+            "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
+            "lorekeeper.v1.ChatService": lambda: [self.chat.service],
+            "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
+        }
 
     def counts(self) -> dict[str, int]:
         """How much is open now, for GetStats."""
@@ -49,6 +71,7 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        await self.chat.close()
         await self.workers.close()
         self.saves.close()
 
@@ -78,20 +101,47 @@ class Rooms:
         return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
 
     @cached_property
-    def memory_service(self) -> DocumentService:
-        from sidecar.chat.roles import role_policy
-        from sidecar.memory.actor_files import ActorFiles
-        from sidecar.memory.service import DocumentService
+    def toolbox(self) -> Toolbox:
         from sidecar.memory.toolbox import MemoryTool, Toolbox
 
-        memory_tool = MemoryTool(self.documents, remembers=lambda role: role_policy(role).memory_tool)
+        return Toolbox([MemoryTool(self.documents, remembers=lambda role: self.roles.get(role).memory_tool)])
+
+    @cached_property
+    def memory_service(self) -> DocumentService:
+        from sidecar.memory.actor_files import ActorFiles, ActorPart
+        from sidecar.memory.service import DocumentService
+
+        parts: list[ActorPart] = [self.documents, self.chat.part]
         return DocumentService(
             store=self.documents,
-            toolbox=Toolbox([memory_tool]),
-            files=ActorFiles(self._disk, self.actors, self.saves, parts=[self.documents]),
+            toolbox=self.toolbox,
+            files=ActorFiles(self._disk, self.actors, self.saves, parts=parts),
             saves=self.saves,
             workers=self.workers,
             limits=self._config.memory,
+            paging=self._paging,
+        )
+
+    @cached_property
+    def roles(self) -> RoleStore:
+        from sidecar.chat.role_store import RoleStore
+
+        return RoleStore(self._disk, max_roles=self._config.chat.max_roles, from_file=self._roles_file)
+
+    @cached_property
+    def chat(self) -> ChatRooms:
+        from sidecar.daemon.chat_rooms import ChatRooms
+
+        return ChatRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            documents=self.documents,
+            toolbox=self.toolbox,
+            roles=self.roles,
             paging=self._paging,
         )
 

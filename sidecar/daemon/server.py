@@ -11,7 +11,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -38,6 +38,7 @@ from sidecar.storage.disk import FileDisk
 from sidecar.storage.format import open_format
 
 if TYPE_CHECKING:
+    from sidecar.chat.role_store import KnownRole
     from sidecar.daemon.logs import LogWriter
 
 _HOST = "127.0.0.1"
@@ -79,7 +80,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """What ``lorekeeper serve`` was asked for. ``host`` other than loopback needs ``tls``."""
+    """What ``lorekeeper serve`` was asked for. Any ``host`` but loopback needs ``tls``; ``roles`` are the game's."""
 
     data_dir: Path
     host: str = _HOST
@@ -87,6 +88,7 @@ class ServeOptions:
     tls: Tls | None = None
     parent_pid: int | None = None
     stdin_lifeline: bool = False
+    roles: Mapping[str, KnownRole] | None = None
 
 
 def serve(options: ServeOptions, loaded: Loaded) -> None:
@@ -158,7 +160,7 @@ class Daemon:
             if error.reason == Reason.FORMAT_TOO_NEW:
                 raise CannotStart(Exit.FORMAT, error.message) from error
             raise
-        return Rooms(disk, self._loaded.config)
+        return Rooms(disk, self._loaded.config, self._hub.report, roles=self._options.roles)
 
     async def _start(self, rooms: Rooms) -> tuple[grpc.aio.Server, Handshake]:
         server = grpc.aio.server(

@@ -13,13 +13,18 @@ from sidecar.storage.save_state import SaveStates
 
 # What ListActors tells of an actor; the other counts are told by an erasure.
 _LISTED = ("records", "messages", "archived")
+# What an erasure tells as one number.
+_ERASED_AS = {"rows": "messages", "archived": "messages"}
 
 
 class ActorPart(Protocol):
     """What one room keeps of an actor."""
 
     def counted(self, who: ActorId) -> Mapping[str, int]:
-        """How many things are kept, by the names of the contract's Erasure (``documents``, ``records``, …)."""
+        """How many things are kept, by the names of the contract's Erasure (``documents``, ``records``, …).
+
+        Beside its ``messages``, ``rows`` are further rows of a transcript and ``archived`` messages of an archive.
+        """
         ...
 
     def erased(self, who: ActorId) -> None:
@@ -58,7 +63,11 @@ class ActorFiles:
         """What an erasure would remove; None where nothing is kept."""
         if not self._actors.exists(who):
             return None
-        return {"actors": 1, "bytes": self._bytes(who)} | self._counted(who)
+        measured = {"actors": 1, "bytes": self._bytes(who)}
+        for name, count in self._counted(who).items():
+            name = _ERASED_AS.get(name, name)
+            measured[name] = measured.get(name, 0) + count
+        return measured
 
     def erase(self, who: ActorId) -> dict[str, int] | None:
         """Forget the actor; what was removed, or None where nothing was kept. A kill in the middle leaves no half."""

@@ -1,0 +1,35 @@
+"""How each actor's document was last sent whole. Of this process only: a snapshot that is lost is taken again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from sidecar.chat.memory_view import MemorySnapshot, snapshot_of
+from sidecar.memory.document_store import DocumentStore
+from sidecar.storage.keys import ActorId
+
+_MAX_ACTORS = 1_000
+
+
+class MemorySnapshots:
+    """Calls for one actor are made one at a time by the caller."""
+
+    def __init__(self, documents: DocumentStore) -> None:
+        self._documents = documents
+        self._known: OrderedDict[ActorId, MemorySnapshot] = OrderedDict()
+
+    def get(self, who: ActorId) -> MemorySnapshot | None:
+        """The snapshot; ``None`` before the first."""
+        return self._known.get(who)
+
+    def take(self, who: ActorId) -> MemorySnapshot:
+        """The document as it is now becomes what prompts show: a turn sends it whole, or the history was folded."""
+        snapshot = self._known[who] = snapshot_of(self._documents.read(who))
+        self._known.move_to_end(who)
+        if len(self._known) > _MAX_ACTORS:
+            self._known.popitem(last=False)
+        return snapshot
+
+    def erased(self, who: ActorId) -> None:
+        """The actor is gone, or its folder was exchanged."""
+        self._known.pop(who, None)

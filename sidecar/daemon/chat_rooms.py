@@ -1,0 +1,175 @@
+"""The rooms of conversations: chat and compaction, built when they are first needed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sidecar.chat.actor_part import ConversationPart
+    from sidecar.chat.archive import Archive
+    from sidecar.chat.compactions import Compactions
+    from sidecar.chat.conversations import Conversations
+    from sidecar.chat.history_store import HistoryStore
+    from sidecar.chat.memory_snapshots import MemorySnapshots
+    from sidecar.chat.prompts import Prompts
+    from sidecar.chat.role_store import RoleStore
+    from sidecar.chat.service import ConversationService
+    from sidecar.compaction.counters import Counters
+    from sidecar.compaction.service import CompactionService
+    from sidecar.compaction.summaries import SummaryStore
+    from sidecar.diagnostics import Report
+    from sidecar.memory.document_store import DocumentStore
+    from sidecar.memory.toolbox import Toolbox
+    from sidecar.settings import Config
+    from sidecar.storage.actors import Actors
+    from sidecar.storage.disk import Disk
+    from sidecar.storage.save_state import SaveStates
+    from sidecar.storage.workers import Workers
+    from sidecar.wire import Paging
+
+
+class ChatRooms:
+    """What belongs to conversations, each built once, on the rooms that it is handed."""
+
+    def __init__(
+        self,
+        *,
+        disk: Disk,
+        config: Config,
+        report: Report,
+        actors: Actors,
+        saves: SaveStates,
+        workers: Workers,
+        documents: DocumentStore,
+        toolbox: Toolbox,
+        roles: RoleStore,
+        paging: Paging,
+    ) -> None:
+        self._disk = disk
+        self._config = config
+        self._report = report
+        self._actors = actors
+        self._saves = saves
+        self._workers = workers
+        self._documents = documents
+        self._toolbox = toolbox
+        self._roles = roles
+        self._paging = paging
+
+    async def close(self) -> None:
+        """Wait for the compactions that have begun."""
+        await self.models.close()
+
+    @cached_property
+    def models(self) -> Workers:
+        """Threads that wait for language models, so that the disk's never do."""
+        from sidecar.storage.workers import Workers
+
+        compaction = self._config.compaction
+        return Workers(threads=compaction.model_threads, queue=compaction.max_waiting_compactions)
+
+    @cached_property
+    def histories(self) -> HistoryStore:
+        from sidecar.chat.history_store import HistoryStore
+
+        return HistoryStore(self._disk, self._actors, self._saves, self._config.chat, self._report)
+
+    @cached_property
+    def archive(self) -> Archive:
+        from sidecar.chat.archive import Archive
+
+        return Archive(self._disk, self._actors)
+
+    @cached_property
+    def summaries(self) -> SummaryStore:
+        from sidecar.compaction.summaries import SummaryStore
+
+        return SummaryStore(self._disk, self._actors, self._saves)
+
+    @cached_property
+    def counters(self) -> Counters:
+        from sidecar.compaction.counters import Counters
+
+        return Counters(tokenizer=self._config.compaction.tokenizer_path)
+
+    @cached_property
+    def memory_snapshots(self) -> MemorySnapshots:
+        from sidecar.chat.memory_snapshots import MemorySnapshots
+
+        return MemorySnapshots(self._documents)
+
+    @cached_property
+    def part(self) -> ConversationPart:
+        from sidecar.chat.actor_part import ConversationPart
+
+        return ConversationPart(self.histories, self.archive, self.summaries, self.memory_snapshots)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        from sidecar.chat.conversations import Conversations
+
+        return Conversations(
+            histories=self.histories,
+            summaries=self.summaries,
+            archive=self.archive,
+            epoch=lambda save: self._saves.state(save).epoch,
+        )
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        from sidecar.chat.prompts import Prompts
+
+        return Prompts(
+            histories=self.histories,
+            summaries=self.summaries,
+            documents=self._documents,
+            toolbox=self._toolbox,
+            settings=self._config.compaction,
+        )
+
+    @cached_property
+    def compactions(self) -> Compactions:
+        from sidecar.chat.compactions import Compactions
+
+        return Compactions(
+            conversations=self.conversations,
+            prompts=self.prompts,
+            roles=self._roles,
+            snapshots=self.memory_snapshots,
+            counters=self.counters,
+            settings=self._config.compaction,
+            report=self._report,
+            find_completer=lambda role, backend_id: None,
+        )
+
+    @cached_property
+    def service(self) -> ConversationService:
+        from sidecar.chat.service import ConversationService
+
+        return ConversationService(
+            conversations=self.conversations,
+            histories=self.histories,
+            prompts=self.prompts,
+            roles=self._roles,
+            counters=self.counters,
+            saves=self._saves,
+            workers=self._workers,
+            limits=self._config.chat,
+            paging=self._paging,
+            snapshot_of=self.memory_snapshots.get,
+        )
+
+    @cached_property
+    def compaction_service(self) -> CompactionService:
+        from sidecar.compaction.service import CompactionService
+
+        return CompactionService(
+            rounds=self.compactions,
+            summaries=self.summaries,
+            counters=self.counters,
+            saves=self._saves,
+            workers=self._workers,
+            models=self.models,
+            limits=self._config.compaction,
+        )
