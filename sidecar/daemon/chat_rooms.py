@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sidecar.chat.actor_part import ConversationPart
     from sidecar.chat.archive import Archive
-    from sidecar.chat.compactions import Compactions
+    from sidecar.chat.compactions import Compactions, FindCompleter
     from sidecar.chat.conversations import Conversations
     from sidecar.chat.history_store import HistoryStore
     from sidecar.chat.memory_snapshots import MemorySnapshots
@@ -45,6 +45,7 @@ class ChatRooms:
         toolbox: Toolbox,
         roles: RoleStore,
         paging: Paging,
+        find_completer: FindCompleter,
     ) -> None:
         self._disk = disk
         self._config = config
@@ -56,6 +57,7 @@ class ChatRooms:
         self._toolbox = toolbox
         self._roles = roles
         self._paging = paging
+        self._find_completer = find_completer
 
     async def close(self) -> None:
         """Wait for the compactions that have begun."""
@@ -140,7 +142,7 @@ class ChatRooms:
             counters=self.counters,
             settings=self._config.compaction,
             report=self._report,
-            find_completer=lambda role, backend_id: None,
+            find_completer=self._find_completer,
         )
 
     @cached_property

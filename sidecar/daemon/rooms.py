@@ -6,6 +6,7 @@ a daemon serve before Python has read all of them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 if TYPE_CHECKING:
     from sidecar.chat.role_store import KnownRole, RoleStore
     from sidecar.daemon.chat_rooms import ChatRooms
+    from sidecar.daemon.turn_rooms import BackendRooms, TurnRooms
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.service import DocumentService
     from sidecar.memory.toolbox import Toolbox
@@ -33,6 +35,8 @@ CAPABILITIES = (
     "chat.history",
     "chat.roles",
     "chat.prompt",
+    "chat.turns",
+    "chat.backends",
     "compaction",
     "system",
 )
@@ -56,12 +60,13 @@ class Rooms:
         self._config = config
         self._report = report
         self._roles_file = roles
+        self._loop = asyncio.get_running_loop()
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
             "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
-            "lorekeeper.v1.ChatService": lambda: [self.chat.service],
+            "lorekeeper.v1.ChatService": lambda: [self.chat.service, self.turns.service, self.backends.service],
             "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
         }
 
@@ -71,6 +76,7 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        await self.turns.close()
         await self.chat.close()
         await self.workers.close()
         self.saves.close()
@@ -143,6 +149,30 @@ class Rooms:
             toolbox=self.toolbox,
             roles=self.roles,
             paging=self._paging,
+            find_completer=lambda role, backend_id: self.backends.summary_models.find(role, backend_id),
+        )
+
+    @cached_property
+    def backends(self) -> BackendRooms:
+        from sidecar.daemon.turn_rooms import BackendRooms
+
+        return BackendRooms(
+            disk=self._disk, config=self._config, workers=self.workers, paging=self._paging, loop=self._loop
+        )
+
+    @cached_property
+    def turns(self) -> TurnRooms:
+        from sidecar.daemon.turn_rooms import TurnRooms
+
+        return TurnRooms(
+            config=self._config,
+            chat=self.chat,
+            backends=self.backends,
+            roles=self.roles,
+            documents=self.documents,
+            toolbox=self.toolbox,
+            saves=self.saves,
+            workers=self.workers,
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import Protocol
 from sidecar.errors import Corrupt, LorekeeperError, Reason
 from sidecar.memory.document import Document, EditFailed
 from sidecar.memory.document_store import DocumentStore
+from sidecar.memory.moments import Moment
 from sidecar.memory.tool import MEMORY_TOOL, ToolAnswer, ToolSpec, edit_answer, failed_answer, parse_call, read_answer
 from sidecar.storage.keys import ActorId
 
@@ -25,7 +26,8 @@ When you are asked to remember or note something, call memory before you answer,
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call of a model. ``turn`` counts from 1, ``call_index`` from 0 within the turn."""
+    """One call of a model. ``turn`` counts from 1, ``call_index`` from 0 within the turn; ``moment`` is now, and
+    ``sources`` are owners besides the actor that it may search."""
 
     name: str
     arguments_json: str
@@ -34,6 +36,8 @@ class ToolCall:
     input_id: str = ""
     expected_version: int | None = None
     idempotency_key: str = ""
+    moment: Moment | None = None
+    sources: tuple[ActorId, ...] = ()
 
 
 class Tool(Protocol):

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -49,7 +50,7 @@ class BackendClient:
         for client in clients:
             await client.aclose()
 
-    async def answer(self, backend: Backend, ask: Ask, *, key: str = "") -> AsyncIterator[str | Answer]:
+    async def answer(self, backend: Backend, ask: Ask, *, key: str = "") -> AsyncGenerator[str | Answer, None]:
         """Pieces of text as they come, then one Answer. Raises BackendFailed."""
         body = json.dumps(ask.body(backend), ensure_ascii=False).encode("utf-8")
         async with self._response(backend, "POST", "/chat/completions", key=key, body=body) as response:
@@ -107,7 +108,7 @@ class BackendClient:
                 raise BackendFailed(_too_long())
         return data
 
-    async def _streamed(self, response: httpx.Response) -> AsyncIterator[str | Answer]:
+    async def _streamed(self, response: httpx.Response) -> AsyncGenerator[str | Answer, None]:
         stream = _Stream(self._limits.max_event_bytes)
         chunks, size = response.aiter_bytes(), 0
         while not stream.done:
@@ -169,7 +170,7 @@ class _Stream:
             return _whole(rest)
         if not self.done and not self.parts.ended and (rest or not delimited or not self._events):
             raise BackendFailed(failure_of(FailureKind.BACKEND_UNAVAILABLE))
-        return [self.parts.answer()]
+        return [replace(self.parts.answer(), streamed=True)]
 
     def _take(self, event: Event) -> str:
         self._events += 1

@@ -92,7 +92,7 @@ class Backend:
 OFFLINE = Backend(backend_id=OFFLINE_ID, kind=Kind.OFFLINE, model=OFFLINE_ID)
 
 
-def checked_backend(backend: Backend) -> Backend:
+def checked_backend(backend: Backend, *, model_required: bool = True) -> Backend:
     """The profile with its texts trimmed. Raises InvalidInput that names the field."""
     trimmed = replace(
         backend,
@@ -108,7 +108,7 @@ def checked_backend(backend: Backend) -> Backend:
     _check_extra(trimmed.extra_body_json)
     if trimmed.kind is Kind.OFFLINE:
         return trimmed
-    if not trimmed.model:
+    if model_required and not trimmed.model:
         raise _required("model", "name the model that the server is to use")
     base = checked_base_url(
         trimmed.base_url, allow_remote=trimmed.allow_remote, allow_plain_http=trimmed.allow_plain_http

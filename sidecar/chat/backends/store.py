@@ -40,6 +40,10 @@ class BackendStore:
         known = {OFFLINE_ID: OFFLINE} | self._put
         return [known[backend_id] for backend_id in sorted(known)]
 
+    def listed(self) -> list[Backend]:
+        """Those that were put, ordered by id."""
+        return [self._put[backend_id] for backend_id in sorted(self._put)]
+
     def get(self, backend_id: str) -> Backend:
         """Raises NotFound."""
         wanted = backend_id.strip()

@@ -114,6 +114,7 @@ class Answer:
     finish: str = ""
     tokens: Tokens | None = None
     model: str = ""
+    streamed: bool = False
 
 
 class AnswerParts:

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from sidecar.chat.turns.loop import Planned
 from sidecar.chat.turns.results import ToolOutcome
 
-Run = Callable[[Planned], Awaitable[ToolOutcome]]
+# What runs one call, told its place in the answer.
+Run = Callable[[Planned, int], Awaitable[ToolOutcome]]
 
 
 async def run_batch(planned: Sequence[Planned], run: Run, *, parallel: int) -> list[ToolOutcome]:
@@ -19,7 +20,7 @@ async def run_batch(planned: Sequence[Planned], run: Run, *, parallel: int) -> l
     async def run_in_turn(places: Sequence[int]) -> None:
         for place in places:
             async with room:
-                outcomes[place] = await run(planned[place])
+                outcomes[place] = await run(planned[place], place)
 
     waiting = [place for place in range(len(planned)) if place not in outcomes]
     mutating = [place for place in waiting if planned[place].mutating]

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from sidecar.chat.turns.arguments import Schema
+from sidecar.compaction.cuts import Cut, CutKind, Unit
 
 MAX_DESCRIPTION = 500
 _TEXT_CONTRACT = """\
@@ -52,14 +53,13 @@ class TurnTool:
         reads = self.origin is Origin.DAEMON and str(arguments.get("action", "")).strip().lower() == "read"
         return self.mutating and not reads
 
-    def function(self) -> dict[str, Any]:
-        """The form that the chat-completions wire takes; schemas are sorted, so that the same tools look the same."""
-        described = {
-            "name": self.name,
-            "description": self.description[:MAX_DESCRIPTION],
-            "parameters": json.loads(json.dumps(self.parameters, sort_keys=True)),
-        }
-        return {"type": "function", "function": described}
+    def shown_description(self) -> str:
+        """As much of the description as a model is sent."""
+        return self.description[:MAX_DESCRIPTION]
+
+    def parameters_json(self) -> str:
+        """The schema as text, sorted, so that the same tool always looks the same."""
+        return json.dumps(self.parameters, ensure_ascii=False, sort_keys=True)
 
 
 def allowed(tools: Iterable[TurnTool], names: Iterable[str] | None) -> dict[str, TurnTool]:
@@ -75,9 +75,22 @@ def text_contract(tools: Mapping[str, TurnTool]) -> str:
     if not tools:
         return ""
     lines = [
-        f"- {tool.name}: {tool.description[:MAX_DESCRIPTION]} Arguments: "
-        f"{json.dumps(tool.parameters, ensure_ascii=False, sort_keys=True)}\n"
-        for tool in tools.values()
+        f"- {tool.name}: {tool.shown_description()} Arguments: {tool.parameters_json()}\n" for tool in tools.values()
     ]
     own = tools.get(_MEMORY)
     return _TEXT_CONTRACT + "".join(lines) + (_MEMORY_RULE if own and own.origin is Origin.DAEMON else "")
+
+
+def description_cuts(tools: Iterable[TurnTool]) -> list[Cut]:
+    """Which descriptions are longer than a model is sent."""
+    return [
+        Cut(
+            CutKind.TOOL_DESCRIPTION,
+            Unit.CODE_POINTS,
+            MAX_DESCRIPTION,
+            len(tool.description) - MAX_DESCRIPTION,
+            f"{tool.name}: a model is sent {MAX_DESCRIPTION} code points of a description",
+        )
+        for tool in tools
+        if len(tool.description) > MAX_DESCRIPTION
+    ]
