@@ -54,11 +54,15 @@ def echo_server():
 
 @contextmanager
 def daemon(folder: Path, *arguments: str):
-    """A daemon on ``folder``: its handshake, its process and the seconds until the line was there."""
+    """A daemon without a model on ``folder``: its handshake, its process and the seconds until the line was there."""
     command = [str(Path(sys.executable).with_name("lorekeeper")), "serve", "--stdin-lifeline", *arguments]
     began = time.perf_counter()
     process = subprocess.Popen(
-        [*command, "--data-dir", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*command, "--data-dir", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "LOREKEEPER_EMBEDDING_MODEL": "none"},
     )
     line = process.stdout.readline()
     seconds = time.perf_counter() - began

@@ -29,6 +29,9 @@ class MemorySettings:
 
     max_document_chars: int = limit(200_000, 1_000, 2_000_000, "code points", "the longest document")
     max_versions: int = limit(30, 1, 1_000, "versions", "versions kept of a document")
+    max_arguments_chars: int = limit(
+        1_000_000, 1_000, 10_000_000, "code points", "the arguments of one tool call as JSON"
+    )
     max_edits: int = limit(256, 1, 4_096, "edits", "edits in one EditDocument call")
     max_cached_chars: int = limit(
         4_000_000, 0, 1_000_000_000, "code points", "documents and versions kept in memory for reading"
@@ -167,6 +170,48 @@ class DaemonSettings:
 
 
 @dataclass(frozen=True)
+class EmbeddingSettings:
+    """Which model turns text into vectors, and how much of the machine it may take."""
+
+    model: str = option(
+        "auto",
+        "auto: a folder in the data folder's models, else the built-in model; none; the name of a model; "
+        "the absolute path of a model folder; or openai: the server named by openai_url",
+    )
+    openai_url: str = option("", "address of an OpenAI-compatible server, with or without /v1/embeddings")
+    openai_model: str = option("", "the model's name on that server")
+    openai_version: str = option("1", "part of the identity: change it when the server's model changes")
+    openai_key_env: str = option("", "the environment variable that holds the server's key")
+    openai_query_prefix: str = option("", "put before each query sent to the server")
+    openai_document_prefix: str = option("", "put before each document sent to the server")
+    openai_allow_remote: bool = option(False, "let texts leave this machine")
+    openai_allow_plain_remote: bool = option(False, "let texts leave this machine without TLS")
+    openai_dimensions: int = limit(0, 0, 65_536, "dimensions", "length of its vectors; 0: ask the server once")
+    openai_timeout_seconds: float = limit(120.0, 0.1, 1_800, "seconds", "the longest wait for one request")
+    max_request_bytes: int = limit(8_000_000, 1_024, 64_000_000, "bytes", "the largest request to a server")
+    max_response_bytes: int = limit(64_000_000, 1_024, 512_000_000, "bytes", "the largest answer of a server")
+    max_text_chars: int = limit(
+        100_000, 1, 1_000_000, "code points", "what is read of one text; the rest is cut and told"
+    )
+    max_texts: int = limit(256, 1, 4_096, "texts", "texts in one call")
+    max_tokens: int = limit(512, 3, 8_192, "tokens", "tokens read of one text, where the model allows more")
+    max_batch_size: int = limit(16, 1, 256, "texts", "texts in one run of the model")
+    max_batch_tokens: int = limit(32_768, 16, 1_048_576, "tokens", "tokens in one run of the model")
+    aimed_batch_tokens: int = limit(
+        256, 1, 1_048_576, "tokens", "tokens that a run aims at: larger runs leave the processor's cache"
+    )
+    max_tensor_bytes: int = limit(268_435_456, 4_194_304, 2_147_483_648, "bytes", "tensors of one run")
+    max_model_bytes: int = limit(1_073_741_824, 1_048_576, 4_294_967_296, "bytes", "a model's weights")
+    max_concurrent: int = limit(1, 1, 32, "runs", "model runs at once")
+    max_queued: int = limit(16, 0, 4_096, "calls", "calls that may wait for a run")
+    queue_seconds: float = limit(5.0, 0.001, 300, "seconds", "the longest wait in the queue")
+    inference_seconds: float = limit(30.0, 0.01, 1_800, "seconds", "the longest time of one call's own work")
+    load_seconds: float = limit(120.0, 1, 1_800, "seconds", "the longest time to load a model")
+    intra_op_threads: int = limit(1, 0, 256, "threads", "threads of one run; 0: what ONNX Runtime chooses")
+    max_cached_queries: int = limit(1_024, 0, 100_000, "queries", "query vectors kept in memory")
+
+
+@dataclass(frozen=True)
 class Config:
     """All sections; what is not set is at its default."""
 
@@ -177,3 +222,4 @@ class Config:
     turns: TurnSettings = field(default_factory=TurnSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)

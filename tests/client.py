@@ -45,6 +45,12 @@ class Client:
     def health(self) -> Any:
         return health_pb2_grpc.HealthStub(self.channel)
 
+    def raw(self, method: str, request: bytes = b"", *, streams: bool = False) -> bytes | list[bytes]:
+        """Any method by its path, with bytes that need not be a message."""
+        make = self.channel.unary_stream if streams else self.channel.unary_unary
+        answer = make(method)(request, timeout=CALL_SECONDS)
+        return list(answer) if streams else answer
+
     def serving(self, service: str = "") -> bool:
         """What the standard health service says of one service, or of the daemon."""
         answer = self.health.Check(health_pb2.HealthCheckRequest(service=service))

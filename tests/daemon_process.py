@@ -6,10 +6,10 @@ import json
 import os
 import queue
 import shlex
-import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,17 @@ def command() -> list[str]:
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without settings of the daemon."""
+    """This process's environment without settings of the daemon; no model, which few tests need."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("LOREKEEPER_")}
-    return {**inherited, **(extra or {})}
+    return {**inherited, "LOREKEEPER_EMBEDDING_MODEL": "none", **(extra or {})}
+
+
+def wait_for_file(path: Path) -> None:
+    """Return once ``path`` is there: for a daemon whose standard output cannot be read."""
+    deadline = time.monotonic() + START_SECONDS
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} never came"
+        time.sleep(0.02)
 
 
 class DaemonProcess:
@@ -161,9 +169,11 @@ class DaemonProcess:
         if not self.running:
             self._let_go()
             return
-        if sys.platform != "win32":
-            self.signal(signal.SIGCONT)
-        code = self.stop()
+        try:
+            code = self.stop()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
         assert code == 0, self.stderr
         assert "Traceback" not in self.stderr, self.stderr
         assert not self.left_over()

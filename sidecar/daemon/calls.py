@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
@@ -19,7 +20,7 @@ import grpc
 from sidecar.daemon.contract import descriptor
 from sidecar.daemon.mapping import abort, internal, is_cancellation
 from sidecar.daemon.stats import CallStats
-from sidecar.errors import LorekeeperError, NotBuilt, Reason, Unauthenticated
+from sidecar.errors import InvalidInput, LorekeeperError, NotBuilt, Reason, Unauthenticated
 
 _log = logging.getLogger("lorekeeper")
 # grpc ships no types: a grpc.aio.ServicerContext.
@@ -29,6 +30,7 @@ Context: TypeAlias = Any
 # Long enough for a client to connect and ask for health, short enough to be done before its first real call.
 _BEFORE_WARMING_SECONDS = 0.1
 Open = Callable[[], Sequence[object]]
+Decode = Callable[[Any], Any]
 
 
 class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -62,7 +64,8 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
             return
         servicers, described = open_service(), descriptor(name)
         for method in described.methods:
-            self._methods[f"/{name}/{method.name}"] = self._method(f"{described.name}/{method.name}", method, servicers)
+            path = f"/{name}/{method.name}"
+            self._methods[path] = self._method(path, method, servicers)
 
     def _method(self, name: str, method: Any, servicers: Sequence[object]) -> grpc.RpcMethodHandler:
         found = (getattr(servicer, method.name, None) for servicer in servicers)
@@ -70,29 +73,29 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         kinds = [("unary", "stream")[streams] for streams in (method.client_streaming, method.server_streaming)]
         make = getattr(grpc, f"{kinds[0]}_{kinds[1]}_rpc_method_handler")
         wrap = self._stream if method.server_streaming else self._unary
+        decode = partial(_each if method.client_streaming else _decoded, method.input_type._concrete_class.FromString)
+        # Without a deserializer gRPC hands the bytes on: they are read once the token is known to be right.
         return make(
-            wrap(name, answer),
-            request_deserializer=method.input_type._concrete_class.FromString,
-            response_serializer=method.output_type._concrete_class.SerializeToString,
+            wrap(name, answer, decode), response_serializer=method.output_type._concrete_class.SerializeToString
         )
 
-    def _unary(self, name: str, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    def _unary(self, name: str, answer: Callable[..., Awaitable[Any]], decode: Decode) -> Callable[..., Any]:
         async def call(request: Any, context: Context) -> Any:
             with self._counted(name):
                 try:
                     self._check(context)
-                    return await answer(request, context)
+                    return await answer(decode(request), context)
                 except Exception as error:
                     await self._failed(context, error)
 
         return call
 
-    def _stream(self, name: str, answer: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
+    def _stream(self, name: str, answer: Callable[..., AsyncIterator[Any]], decode: Decode) -> Callable[..., Any]:
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             with self._counted(name):
                 try:
                     self._check(context)
-                    async for response in answer(request, context):
+                    async for response in answer(decode(request), context):
                         yield response
                 except Exception as error:
                     await self._failed(context, error)
@@ -131,6 +134,23 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
             _log.error("a call failed", exc_info=error, extra={"code": "internal_failure", "incident": incident})
             error = told
         await abort(context, error)
+
+
+def _decoded(read: Decode, data: bytes) -> Any:
+    """The message in ``data``. Raises InvalidInput where there is none."""
+    try:
+        return read(data)
+    except Exception as error:  # a DecodeError, whose module a start need not read
+        raise InvalidInput(
+            "the request is no message of this method: its bytes are damaged, or a text in it is not UTF-8",
+            reason=Reason.FIELD_INVALID,
+        ) from error
+
+
+async def _each(read: Decode, requests: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    """The messages of a stream of requests, each as in :func:`_decoded`."""
+    async for data in requests:
+        yield _decoded(read, data)
 
 
 def _unbuilt(name: str, *, streams: bool) -> Callable[..., Any]:

@@ -142,7 +142,9 @@ def _number(value: Any, *, whole: bool) -> int | float | None:
         number = int(value) if whole and not isinstance(value, float) else float(value)
     except ValueError:
         return None
-    return number if math.isfinite(number) and not (whole and number != int(number)) else None
+    if not math.isfinite(number) or (whole and number != int(number)):
+        return None
+    return int(number) if whole else number
 
 
 def _allowed(field: Field[Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -36,6 +37,7 @@ class DiagnosticHub:
     def __init__(self, *, kept: int, max_watchers: int) -> None:
         self._kept: deque[Numbered] = deque(maxlen=kept)
         self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
         self._watchers: set[asyncio.Event] = set()
         self._max_watchers = max_watchers
         self._closed = False
@@ -46,7 +48,8 @@ class DiagnosticHub:
         self._loop = loop
 
     def report(self, diagnostic: Diagnostic) -> None:
-        self._kept.append(Numbered(next(self._numbers), time.time(), diagnostic))
+        with self._lock:
+            self._kept.append(Numbered(next(self._numbers), time.time(), diagnostic))
         _log.log(
             _LEVELS[diagnostic.severity],
             diagnostic.message,
@@ -70,11 +73,14 @@ class DiagnosticHub:
         changed = asyncio.Event()
         self._watchers.add(changed)
         try:
-            while not self._closed:
+            while True:
                 changed.clear()
-                for numbered in [kept for kept in self._kept if kept.sequence > last]:
+                ends = self._closed  # looked at first, so that the last diagnostic is told before the end
+                for numbered in self._since(last):
                     yield numbered, numbered.sequence - last - 1
                     last = numbered.sequence
+                if ends:
+                    return
                 if self._last() == last:
                     await changed.wait()
         finally:
@@ -84,6 +90,10 @@ class DiagnosticHub:
         """End every watch."""
         self._closed = True
         self._wake()
+
+    def _since(self, last: int) -> list[Numbered]:
+        with self._lock:
+            return [kept for kept in self._kept if kept.sequence > last]
 
     def _last(self) -> int:
         return self._kept[-1].sequence if self._kept else 0

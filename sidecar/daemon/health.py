@@ -17,12 +17,12 @@ _SERVICE = "/grpc.health.v1.Health/"
 class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
     """All calls belong to the event loop."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        """``names`` serve from the start."""
-        self._serving = dict.fromkeys(names, True)
+    def __init__(self, names: Iterable[str], *, waiting: Iterable[str] = ()) -> None:
+        """``names`` serve from the start, but for those that are ``waiting`` for something."""
+        self._serving = dict.fromkeys(names, True) | dict.fromkeys(waiting, False)
         self._servicer: Any = None
         self._methods: dict[str, grpc.RpcMethodHandler] = {}
-        self._watches: set[asyncio.Task[Any]] = set()
+        self._watches: set[asyncio.Future[Any]] = set()
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """What gRPC asks for each call."""
@@ -40,7 +40,7 @@ class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
         """Nothing serves any more, and nobody watches on."""
         for name in self._serving:
             await self.tell(name, False)
-        for watch in self._watches:
+        for watch in list(self._watches):
             watch.cancel()
 
     def _open(self) -> None:
@@ -57,13 +57,17 @@ class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
         return await (await self._ready()).Check(request, context)
 
     async def _watch(self, request: Any, context: Any) -> None:
-        servicer, task = await self._ready(), asyncio.current_task()
-        assert task is not None
-        self._watches.add(task)
+        servicer = await self._ready()
+        # A task of its own: gRPC ends a call whose method returns, not one whose method was cancelled.
+        watch = asyncio.ensure_future(servicer.Watch(request, context))
+        self._watches.add(watch)
         try:
-            await servicer.Watch(request, context)
+            await asyncio.wait({watch})
         finally:
-            self._watches.discard(task)
+            self._watches.discard(watch)
+            watch.cancel()
+        if not watch.cancelled():
+            watch.result()
 
     async def _ready(self) -> Any:
         if self._servicer is None:

@@ -5,15 +5,17 @@ What it never has: memory text, prompts, tokens, keys, raw ids. A full pipe or d
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import os
 import queue
-import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 _WAITING = 1_000
 _LOGGER = "lorekeeper"
@@ -23,51 +25,81 @@ class LogWriter:
     """Installed once by the daemon; ``close`` waits a moment for what is still to be written."""
 
     def __init__(self, *, level: str, file: Path | None, max_bytes: int, files: int) -> None:
-        self._queue: queue.Queue[logging.LogRecord | None] = queue.Queue(_WAITING)
-        self._handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+        self._sinks = [_Sink(_StandardError())]
         if file is not None and files > 0:
             from logging.handlers import RotatingFileHandler
 
             rotated = RotatingFileHandler(
                 file, maxBytes=max_bytes, backupCount=files, encoding="utf-8", delay=True, errors="backslashreplace"
             )
-            self._handlers.append(rotated)
-        for handler in self._handlers:
-            handler.setFormatter(_JsonLines())
+            rotated.setFormatter(_JsonLines())
+            self._sinks.append(_Sink(rotated))
         logging.raiseExceptions = False
         logger = logging.getLogger(_LOGGER)
         logger.setLevel(level.upper())
         logger.propagate = False
-        logger.addHandler(_Enqueue(self._queue))
+        logger.addHandler(_Enqueue(self._sinks))
+
+    def close(self, *, seconds: float = 1.0) -> None:
+        """Write what waits, for at most ``seconds`` for each place that it goes to."""
+        for sink in self._sinks:
+            sink.close(seconds)
+
+
+class _Writes(Protocol):
+    def handle(self, record: logging.LogRecord) -> object: ...
+
+    def close(self) -> None: ...
+
+
+class _Sink:
+    """A place where lines go, with a queue and a thread of its own: a full pipe keeps no line from the file."""
+
+    def __init__(self, target: _Writes) -> None:
+        self._target = target
+        self._queue: queue.Queue[logging.LogRecord | None] = queue.Queue(_WAITING)
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
 
-    def close(self, *, seconds: float = 1.0) -> None:
-        """Write what waits, for at most ``seconds``."""
-        try:
+    def put(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(queue.Full):
+            self._queue.put_nowait(record)
+
+    def close(self, seconds: float) -> None:
+        with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)
-        except queue.Full:
-            return
-        self._thread.join(seconds)
+            self._thread.join(seconds)
 
     def _write(self) -> None:
         while (record := self._queue.get()) is not None:
-            for handler in self._handlers:
-                handler.handle(record)
-        for handler in self._handlers:
-            handler.close()
+            self._target.handle(record)
+        self._target.close()
+
+
+class _StandardError:
+    """Plain writes of the descriptor: Python's own stream has a lock that ending the interpreter waits for."""
+
+    def __init__(self) -> None:
+        self._lines = _JsonLines()
+
+    def handle(self, record: logging.LogRecord) -> None:
+        data = self._lines.format(record).encode("ascii") + b"\n"
+        with contextlib.suppress(OSError):
+            while data:
+                data = data[os.write(2, data) :]
+
+    def close(self) -> None:
+        """Nothing to do: the descriptor is the process's own."""
 
 
 class _Enqueue(logging.Handler):
-    def __init__(self, waiting: queue.Queue[logging.LogRecord | None]) -> None:
+    def __init__(self, sinks: Sequence[_Sink]) -> None:
         super().__init__()
-        self._waiting = waiting
+        self._sinks = sinks
 
     def emit(self, record: logging.LogRecord) -> None:
-        try:
-            self._waiting.put_nowait(record)
-        except queue.Full:
-            return
+        for sink in self._sinks:
+            sink.put(record)
 
 
 class _JsonLines(logging.Formatter):

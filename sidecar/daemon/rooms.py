@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sidecar.diagnostics import Report
+from sidecar.diagnostics import Diagnostic, Report
 from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sidecar.chat.role_store import KnownRole, RoleStore
     from sidecar.daemon.chat_rooms import ChatRooms
     from sidecar.daemon.turn_rooms import BackendRooms, TurnRooms
+    from sidecar.embedding.engine import EmbeddingEngine
+    from sidecar.embedding.service import EmbeddingService
+    from sidecar.embedding.vectors import VectorStore
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.service import DocumentService
     from sidecar.memory.toolbox import Toolbox
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from sidecar.wire import Paging
 
 CAPABILITIES = (
+    "embedding",
     "memory.documents",
     "memory.tool",
     "memory.actors",
@@ -40,6 +44,7 @@ CAPABILITIES = (
     "compaction",
     "system",
 )
+_EMBEDDING = "lorekeeper.v1.EmbeddingService"
 
 
 def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) -> Disk:
@@ -53,11 +58,18 @@ class Rooms:
     """Every room on one disk, each built once."""
 
     def __init__(
-        self, disk: Disk, config: Config, report: Report, *, roles: Mapping[str, KnownRole] | None = None
+        self,
+        disk: Disk,
+        config: Config,
+        *,
+        serving: Callable[[str, bool], None],
+        report: Report,
+        roles: Mapping[str, KnownRole] | None = None,
     ) -> None:
-        """``roles`` are those of the game's own file."""
+        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are those of the game's file."""
         self._disk = disk
         self._config = config
+        self._serving = serving
         self._report = report
         self._roles_file = roles
         self._loop = asyncio.get_running_loop()
@@ -68,7 +80,14 @@ class Rooms:
             "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
             "lorekeeper.v1.ChatService": lambda: [self.chat.service, self.turns.service, self.backends.service],
             "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
+            _EMBEDDING: lambda: [self.embedding_service],
         }
+
+    async def load_model(self) -> None:
+        """Load the embedding model that the configuration selects; without one the daemon goes on."""
+        why = await self.engine.start()
+        if why is not None:
+            self._report(Diagnostic("embedding_without_model", why.message, details={"reason": str(why.reason)}))
 
     def counts(self) -> dict[str, int]:
         """How much is open now, for GetStats."""
@@ -78,6 +97,9 @@ class Rooms:
         """Finish what has begun and write what is still to be written."""
         await self.turns.close()
         await self.chat.close()
+        if "engine" in self.__dict__:
+            await self.engine.close()
+            self.vectors.close()
         await self.workers.close()
         self.saves.close()
 
@@ -174,6 +196,32 @@ class Rooms:
             saves=self.saves,
             workers=self.workers,
         )
+
+    @cached_property
+    def engine(self) -> EmbeddingEngine:
+        from sidecar.embedding.catalogue import Catalogue
+        from sidecar.embedding.engine import EmbeddingEngine
+        from sidecar.embedding.model_host import HostState
+
+        settings = self._config.embedding
+        return EmbeddingEngine(
+            settings,
+            Catalogue(self._disk.root / "models", settings),
+            watch=lambda state: self._serving(_EMBEDDING, state is HostState.READY),
+        )
+
+    @cached_property
+    def vectors(self) -> VectorStore:
+        from sidecar.embedding.vectors import VectorStore
+
+        session = self._config.storage.mode == "session"
+        return VectorStore(None if session else self._disk.root / "index" / "vectors.sqlite3")
+
+    @cached_property
+    def embedding_service(self) -> EmbeddingService:
+        from sidecar.embedding.service import EmbeddingService
+
+        return EmbeddingService(self.engine, self.vectors, self._paging)
 
     @property
     def _paging(self) -> Paging:

@@ -45,9 +45,12 @@ _HOST = "127.0.0.1"
 # Nobody is there to wait for the answers any more.
 _ORPHAN_DRAIN_SECONDS = 0.3
 _NEVER_MS = 2**31 - 1
+_STANDARD_ERROR = 2
 # The service that cannot do its work while the data folder refuses writes.
 _STORING = "lorekeeper.v1.MemoryService"
 _SYSTEM = "lorekeeper.v1.SystemService"
+# The service that waits for its model.
+_MODEL = "lorekeeper.v1.EmbeddingService"
 
 
 class Exit(IntEnum):
@@ -94,6 +97,7 @@ class ServeOptions:
 def serve(options: ServeOptions, loaded: Loaded) -> None:
     """Run a daemon to its end, or attach to the one that is there. Raises CannotStart."""
     os.umask(0o077)
+    _hold_standard_streams()
     folder = _prepared(options.data_dir)
     try:
         owned = own_or_attach(folder, seconds=loaded.config.daemon.attach_seconds)
@@ -110,6 +114,13 @@ def serve(options: ServeOptions, loaded: Loaded) -> None:
         raise CannotStart(Exit.FOLDER, error.message) from error
     finally:
         owned.release()
+
+
+def _hold_standard_streams() -> None:
+    """Put the null device in the place of a standard stream that was closed: no file of ours may get its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
 
 
 def _prepared(folder: Path) -> Path:
@@ -131,7 +142,7 @@ class Daemon:
         self._own_disk = FileDisk(folder)
         self._hub = DiagnosticHub(kept=self._settings.kept_diagnostics, max_watchers=self._settings.max_watchers)
         self._stats = CallStats()
-        self._health = Health(("", *SERVICES))
+        self._health = Health(("", *SERVICES), waiting=(_MODEL,))
         self._stopping = asyncio.Event()
         self._why = ""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -147,7 +158,7 @@ class Daemon:
         announce(handshake)
         log = self._begin_log()
         try:
-            await self._until_told()
+            await self._until_told(rooms)
         finally:
             await self._stop(server, rooms)
             log.close()
@@ -160,7 +171,13 @@ class Daemon:
             if error.reason == Reason.FORMAT_TOO_NEW:
                 raise CannotStart(Exit.FORMAT, error.message) from error
             raise
-        return Rooms(disk, self._loaded.config, self._hub.report, roles=self._options.roles)
+        return Rooms(
+            disk,
+            self._loaded.config,
+            serving=self._serving,
+            report=self._hub.report,
+            roles=self._options.roles,
+        )
 
     async def _start(self, rooms: Rooms) -> tuple[grpc.aio.Server, Handshake]:
         server = grpc.aio.server(
@@ -207,16 +224,20 @@ class Daemon:
             if hasattr(signal, name):
                 _on_signal(self._loop, getattr(signal, name), partial(self.stop, name.lower()))
 
-    async def _until_told(self) -> None:
+    async def _until_told(self, rooms: Rooms) -> None:
         """Serve until a signal, a call, the end of standard input or of the parent ends the daemon."""
         if self._options.stdin_lifeline:
             watch_standard_input(partial(self._loop.call_soon_threadsafe, self.stop, "lifeline"))
         if self._options.parent_pid is not None:
             self._begin(self._until_parent_ends(self._options.parent_pid))
         self._hub.report(Diagnostic("daemon_started", "the daemon serves", details={"version": __version__}))
-        self._begin(self._edge.warm())
+        self._begin(self._warm(rooms))
         await self._stopping.wait()
         self._hub.report(Diagnostic("daemon_stopping", "the daemon ends", details={"why": self._why}))
+
+    async def _warm(self, rooms: Rooms) -> None:
+        await self._edge.warm()
+        await rooms.load_model()
 
     def _begin_log(self) -> LogWriter:
         from sidecar.daemon.logs import LogWriter
@@ -264,6 +285,10 @@ class Daemon:
         words = "takes writes again" if writable else "refuses writes: it is full or read-only"
         self._hub.report(Diagnostic(code, f"the data folder {words}", severity))
         self._loop.call_soon_threadsafe(self._begin, self._health.tell(_STORING, writable))
+
+    def _serving(self, name: str, serving: bool) -> None:
+        """A service became able or unable to answer; called on the event loop."""
+        self._begin(self._health.tell(name, serving))
 
     def _begin(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

@@ -31,7 +31,7 @@ class CallStats:
         self.running = 0
 
     def ended(self, method: str, seconds: float, *, failed: bool) -> None:
-        """Count one call of ``method``, such as ``MemoryService/GetDocument``."""
+        """Count one call of ``method``, such as ``/lorekeeper.v1.MemoryService/GetDocument``."""
         counted = self._methods.setdefault(method, MethodCount())
         counted.count += 1
         counted.errors += failed

@@ -113,7 +113,7 @@ def _limits(loaded: Loaded) -> list[system_pb2.Limit]:
             maximum=field.metadata["high"],
             unit=field.metadata["unit"],
             meaning=field.metadata["meaning"],
-            origin=loaded.origins.get(name, "default"),
+            origin=loaded.origins.get(name, "default").partition(" ")[0],
         )
         for name, value, field in settings(loaded.config)
         if "low" in field.metadata

@@ -63,7 +63,7 @@ def _fenced_call(kind: str, text: str) -> MemoryCall | None:
 
 
 def _json_objects(answer: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """The outermost JSON objects outside of fences, with where they stand; braces beyond the first thousand are prose."""
+    """The outermost JSON objects outside of fences, with where they stand; later braces than 1,000 are prose."""
     decoder = json.JSONDecoder()
     fences = [match.span() for match in _ANY_FENCE.finditer(answer)]
     position = answer.find("{")

@@ -164,7 +164,7 @@ def check_text(text: str, field: str) -> None:
         return
     for position, letter in enumerate(text):
         control = letter < " " and letter not in _ALLOWED_CONTROLS
-        if control or letter == "\x7f" or "\ud800" <= letter <= "\udfff":
+        if control or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\udfff":
             raise InvalidInput(
                 f"{field} has the character U+{ord(letter):04X} at {position}; tab and line breaks are the only "
                 "control characters that a document may hold",

@@ -6,6 +6,7 @@ Calls for one actor are made one at a time by the caller; only :meth:`DocumentSt
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections import OrderedDict
@@ -20,12 +21,15 @@ from sidecar.memory.edits import Edit
 from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import dump, read_json, write_json
+from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import ActorId
 from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
 _FILE = "document.json"
+# What the contract's int32 and Timestamp can carry.
+_MAX_INT32 = 2**31 - 1
+_MAX_TIME = 253_402_300_799
 _Change = Callable[[Document], tuple[Document, Outcome]]
 
 
@@ -90,22 +94,21 @@ class DocumentStore:
     def reset(self, who: ActorId, *, expected_version: int | None = None, idempotency_key: str = "") -> bool:
         """Forget the document and its versions; the numbering begins again. False where there was none.
 
-        Works on a document that cannot be read, unless ``expected_version`` asks to read it.
+        Works on a document that cannot be read: what ``expected_version`` says is not checked then.
         """
         try:
             document = self.read(who)
-            known = _answered(document, idempotency_key, _hash(["reset"]))
+            known = _answered(document, idempotency_key, ["reset"])
             if known:
                 return known.changed
             require_version(document, expected_version)
         except Corrupt:
-            if expected_version is not None:
-                raise
             document = Document(exists=True)
-        if not document.exists:
-            return False
-        outcome = Outcome(changed=True, version=0, length=0, done=())
+        outcome = Outcome(changed=document.exists, version=0, length=0, done=())
         answers = _with_answer(document.answers, idempotency_key, ["reset"], outcome, self._limits.kept_answers)
+        if not document.exists:
+            self._kept(who, replace(document, answers=answers))
+            return False
         self._store(who, Document(answers=answers))
         return True
 
@@ -119,7 +122,10 @@ class DocumentStore:
 
     def counted(self, who: ActorId) -> dict[str, int]:
         """How many documents the actor has: 1, also one that cannot be read, or 0."""
-        return {"documents": int(self._disk.exists(self._actors.folder(who) / _FILE))}
+        try:
+            return {"documents": int(self.look(who).exists)}
+        except Corrupt:
+            return {"documents": 1}
 
     def erased(self, who: ActorId) -> None:
         """Read the file again at the next call: it was erased or exchanged."""
@@ -130,7 +136,7 @@ class DocumentStore:
         self, who: ActorId, change: _Change, request: list[Any], expected_version: int | None, idempotency_key: str
     ) -> Outcome:
         document = self.read(who)
-        known = _answered(document, idempotency_key, _hash(request))
+        known = _answered(document, idempotency_key, request)
         if known:
             return known
         require_version(document, expected_version)
@@ -174,15 +180,18 @@ class DocumentStore:
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(dump({"": value})).hexdigest()
+    """Of any JSON value; lone surrogates count as what they are, they are refused later."""
+    return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def _answered(document: Document, key: str, request: str) -> Outcome | None:
+def _answered(document: Document, key: str, request: list[Any]) -> Outcome | None:
     """The first answer to ``key``. Raises AlreadyExists where it was used for another request."""
-    hashed = _hash(key) if key else ""
+    if not key:
+        return None
+    hashed = _hash(key)
     for answer in document.answers:
-        if answer.key == hashed and key:
-            if answer.request != request:
+        if answer.key == hashed:
+            if answer.request != _hash(request):
                 raise AlreadyExists(
                     "idempotency_key was used for another request on this document; use a new key",
                     reason=Reason.IDEMPOTENCY_KEY_REUSED,
@@ -223,11 +232,11 @@ def document_to_json(document: Document) -> dict[str, Any]:
 def version_from_json(stored: dict[str, Any]) -> Version:
     """A version as ``document.json`` holds it. Raises KeyError, TypeError or ValueError for anything else."""
     return Version(
-        number=int(stored["version"]),
-        saved_at=int(stored["saved_at"]),
-        action=str(stored["action"]),
+        number=_number(stored["version"], _MAX_INT32),
+        saved_at=_number(stored["saved_at"], _MAX_TIME),
+        action=_text(stored["action"]),
         content=_text(stored["content"]),
-        note=str(stored["note"]),
+        note=_text(stored["note"]),
     )
 
 
@@ -244,20 +253,29 @@ def document_from_json(stored: dict[str, Any]) -> Document:
 def _answer(stored: dict[str, Any]) -> Answer:
     outcome = stored["outcome"]
     return Answer(
-        str(stored["key"]),
-        str(stored["request"]),
+        _text(stored["key"]),
+        _text(stored["request"]),
         Outcome(
             bool(outcome["changed"]),
-            int(outcome["version"]),
-            int(outcome["length"]),
-            tuple(Done(bool(done["changed"]), str(done["words"])) for done in outcome["done"]),
+            _number(outcome["version"], _MAX_INT32),
+            _number(outcome["length"], _MAX_INT32),
+            tuple(Done(bool(done["changed"]), _text(done["words"])) for done in outcome["done"]),
         ),
     )
 
 
+def _number(value: Any, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError("a whole number in its range is expected")
+    return value
+
+
 def _text(value: Any) -> str:
+    """Raises TypeError for what is no text and ValueError for lone surrogates: no message could carry them."""
     if not isinstance(value, str):
         raise TypeError("a text is expected")
+    if not value.isascii():
+        value.encode("utf-8")
     return value
 
 

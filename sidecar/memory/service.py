@@ -20,6 +20,7 @@ from sidecar.storage.workers import Workers
 from sidecar.wire import Paging, actor_from, actor_to, page, state_to, time_to, token_key
 
 _MAX_KEY_CHARS = 512
+_ACTIONS = {name.removeprefix("DOCUMENT_ACTION_").lower(): value for name, value in memory_pb2.DocumentAction.items()}
 
 
 class _Stamped(Protocol):
@@ -155,6 +156,7 @@ class DocumentService:
 
     async def CallTool(self, request: memory_pb2.CallToolRequest, context: Any) -> memory_pb2.CallToolResponse:
         who = actor_from(request.actor)
+        _check_arguments(request.arguments_json, self._limits.max_arguments_chars)
         call = ToolCall(
             name=request.name,
             arguments_json=request.arguments_json,
@@ -237,7 +239,7 @@ def _version_to(version: Version, *, content: bool) -> memory_pb2.DocumentVersio
     message = memory_pb2.DocumentVersion(
         version=version.number,
         time=time_to(version.saved_at),
-        action=memory_pb2.DocumentAction.Value(f"DOCUMENT_ACTION_{version.action.upper()}"),
+        action=_ACTIONS.get(version.action, memory_pb2.DOCUMENT_ACTION_UNSPECIFIED),
         note=version.note,
         length=len(version.content),
     )
@@ -256,6 +258,17 @@ def _key(key: str) -> str:
             value=_MAX_KEY_CHARS,
         )
     return key
+
+
+def _check_arguments(arguments_json: str, most: int) -> None:
+    if len(arguments_json) > most:
+        raise InvalidInput(
+            f"arguments_json has {len(arguments_json)} characters; the limit is {most}",
+            reason=Reason.FIELD_TOO_LONG,
+            field="arguments_json",
+            limit="memory.max_arguments_chars",
+            value=most,
+        )
 
 
 def _edits_from(messages: Sequence[memory_pb2.Edit], most: int) -> list[Edit]:

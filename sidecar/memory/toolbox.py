@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sidecar.errors import Corrupt, LorekeeperError, Reason
+from sidecar.errors import AlreadyExists, Corrupt, LorekeeperError, Reason, Stale
 from sidecar.memory.document import Document, EditFailed
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.moments import Moment
@@ -82,6 +82,8 @@ class MemoryTool:
             outcome = self._store.edit(
                 who, [edit], expected_version=call.expected_version, idempotency_key=call.idempotency_key
             )
+        except (Stale, AlreadyExists):
+            raise  # the game's version or key is at fault: the model could not mend it
         except (EditFailed, LorekeeperError) as error:
             return failed_answer(error, self._document(who))
         return edit_answer(outcome, who.role)

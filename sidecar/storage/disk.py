@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -113,7 +113,7 @@ class FileDisk:
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)
         temporary = path.with_name(path.name + ".tmp")
-        with self._told(path), self._watched():
+        with self._told(path), self._writing():
             try:
                 self._write_new(temporary, data)
                 os.replace(temporary, path)
@@ -121,6 +121,7 @@ class FileDisk:
                 temporary.unlink(missing_ok=True)
                 raise
             self._sync_folder(path.parent)
+        self._tell(writable=True)
 
     def _write_new(self, path: Path, data: bytes) -> None:
         path.unlink(missing_ok=True)
@@ -133,7 +134,7 @@ class FileDisk:
 
     def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
         self._refuse_links(path)
-        with self._told(path), self._watched():
+        with self._told(path), self._writing():
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_FOLLOW | _BINARY
             descriptor = os.open(path, flags, 0o600)
             try:
@@ -143,7 +144,8 @@ class FileDisk:
                 os.close(descriptor)
             if sync and offset == 0:
                 self._sync_folder(path.parent)
-            return offset
+        self._tell(writable=True)
+        return offset
 
     def _append_or_undo(self, descriptor: int, data: bytes, offset: int, *, sync: bool) -> None:
         try:
@@ -165,7 +167,7 @@ class FileDisk:
 
     def truncate(self, path: Path, length: int) -> None:
         self._refuse_links(path)
-        with self._told(path):
+        with self._told(path), self._writing():
             descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
             try:
                 os.ftruncate(descriptor, length)
@@ -176,7 +178,7 @@ class FileDisk:
     def rename(self, old: Path, new: Path) -> None:
         self._refuse_links(old)
         self._refuse_links(new.parent)
-        with self._told(new):
+        with self._told(new), self._writing():
             os.replace(old, new)
             for folder in {old.parent, new.parent}:
                 self._sync_folder(folder)
@@ -187,7 +189,7 @@ class FileDisk:
             return
         if path != self.root:
             self.make_folder(path.parent)
-        with self._told(path):
+        with self._told(path), self._writing():
             if path == self.root:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             else:
@@ -207,7 +209,7 @@ class FileDisk:
         import shutil
 
         self._refuse_links(path.parent)
-        with self._told(path):
+        with self._told(path), self._writing():
             try:
                 if self.is_folder(path):
                     shutil.rmtree(path)
@@ -246,18 +248,19 @@ class FileDisk:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Notice when writing stops to work and when it works again."""
+    def _writing(self) -> Iterator[None]:
+        """Notice when the system begins to refuse writes."""
         try:
             yield
         except OSError as error:
-            if not self._refused and error.errno in _FULL | _READ_ONLY:
-                self._refused = True
-                self._writable(False)
+            if error.errno in _FULL | _READ_ONLY:
+                self._tell(writable=False)
             raise
-        if self._refused:
-            self._refused = False
-            self._writable(True)
+
+    def _tell(self, *, writable: bool) -> None:
+        if self._refused == writable:
+            self._refused = not writable
+            self._writable(writable)
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:
@@ -322,37 +325,39 @@ class SessionDisk:
         return path in self._folders
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
-        data = self._files.get(path)
-        if data is None:
-            raise FileNotFoundError(errno.ENOENT, "no such file in this session", path.name)
+        data = self._file(path)
         return bytes(data[offset:] if length is None else data[offset : offset + length])
 
     def size(self, path: Path) -> int:
         return len(self._files.get(path, b""))
 
     def replace(self, path: Path, data: bytes) -> None:
+        self._require_folder(path.parent)
         self._files[path] = bytearray(data)
 
     def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
+        self._require_folder(path.parent)
         file = self._files.setdefault(path, bytearray())
         offset = len(file)
         file += data
         return offset
 
     def sync(self, path: Path) -> None:
-        """Nothing to do: there is no disk."""
+        """There is no disk; only a file that is missing is told."""
+        self._file(path)
 
     def truncate(self, path: Path, length: int) -> None:
-        del self._files[path][length:]
+        data = self._file(path)
+        self._files[path] = data[:length].ljust(length, b"\0")
 
     def rename(self, old: Path, new: Path) -> None:
-        moved = {path: data for path, data in self._files.items() if path == old or old in path.parents}
-        folders = {path for path in self._folders if path == old or old in path.parents}
-        for path, data in moved.items():
-            del self._files[path]
-            self._files[new / path.relative_to(old)] = data
-        self._folders -= folders
-        self._folders |= {new / path.relative_to(old) for path in folders}
+        if not self.exists(old):
+            raise _missing(old)
+        for path in self._below(old, self._files):
+            self._files[new / path.relative_to(old)] = self._files.pop(path)
+        for path in self._below(old, self._folders):
+            self._folders.remove(path)
+            self._folders.add(new / path.relative_to(old))
 
     def make_folder(self, path: Path) -> None:
         self._folders.update({path, *path.parents})
@@ -362,5 +367,23 @@ class SessionDisk:
         return sorted({entry.name for entry in entries if entry.parent == path and entry != path})
 
     def remove(self, path: Path) -> None:
-        self._files = {p: data for p, data in self._files.items() if p != path and path not in p.parents}
-        self._folders = {p for p in self._folders if p != path and path not in p.parents}
+        for file in self._below(path, self._files):
+            del self._files[file]
+        self._folders.difference_update(self._below(path, self._folders))
+
+    def _below(self, path: Path, entries: Iterable[Path]) -> list[Path]:
+        """``path`` and all that is in it. A list of its own: other threads go on with other files meanwhile."""
+        return [entry for entry in list(entries) if entry == path or path in entry.parents]
+
+    def _file(self, path: Path) -> bytearray:
+        if path not in self._files:
+            raise _missing(path)
+        return self._files[path]
+
+    def _require_folder(self, path: Path) -> None:
+        if path not in self._folders:
+            raise _missing(path)
+
+
+def _missing(path: Path) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, "not there in this session", path.name)

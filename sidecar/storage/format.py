@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sidecar.errors import NotReady, Reason
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, stored_number, write_json
 
 # What is authoritative and so is copied before a migration; everything else can be built again.
 _AUTHORITATIVE = ("saves", "checkpoints", "roles.json", "backends.json")
@@ -33,11 +33,12 @@ FORMAT = 1 + len(MIGRATIONS)
 def open_format(disk: Disk, *, current: int = FORMAT, migrations: Sequence[Migration] = MIGRATIONS) -> tuple[int, int]:
     """Bring the folder to format ``current``; the format before and after.
 
-    Raises NotReady (FORMAT_TOO_NEW) for a folder that a newer version wrote; nothing is changed then.
+    Raises NotReady (FORMAT_TOO_NEW) for a folder that a newer version wrote, and Corrupt where ``format.json`` does not
+    tell the format; nothing is changed then.
     """
     path = disk.root / "format.json"
     stored = read_json(disk, path)
-    found = int(stored["format"]) if stored else current
+    found = current if stored is None else stored_number(disk, path, stored, "format")
     if found > current:
         raise NotReady(
             f"the data folder has format {found}, this version knows up to {current}; use a newer Lorekeeper",

@@ -26,6 +26,14 @@ def read_json(disk: Disk, path: Path) -> dict[str, Any] | None:
     return value
 
 
+def stored_number(disk: Disk, path: Path, stored: Mapping[str, Any], name: str) -> int:
+    """The whole number under ``name`` in what was read from ``path``. Raises Corrupt where there is none."""
+    value = stored.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _unreadable(disk, path)
+    return value
+
+
 def write_json(disk: Disk, path: Path, value: Mapping[str, Any]) -> None:
     """Replace ``path`` by ``value``; returns once it is safe."""
     disk.replace(path, dump(value))

@@ -11,7 +11,6 @@ from sidecar.errors import InvalidInput, Reason
 MAX_ID_CHARS = 512
 DEFAULT_SAVE = "default"
 DEFAULT_ROLE = "Creator"
-# The one player of a single-player game: as an actor it identifies nobody.
 _NOBODY = "local"
 _FOLDER_DIGITS = 32
 
@@ -33,11 +32,14 @@ def actor_id(
 ) -> ActorId:
     """A checked address: parts trimmed, a blank save is ``default``, a blank role is ``Creator``.
 
+    The actor ``local`` is the one player of a game and identifies nobody: it is the same address as no actor at all.
+
     Raises InvalidInput for a part of over 512 code points, with control characters or lone surrogates.
     """
+    named = checked_id(actor, "actor.actor_id")
     return ActorId(
         save=checked_id(save, "actor.save_id") or DEFAULT_SAVE,
-        actor=checked_id(actor, "actor.actor_id"),
+        actor="" if named == _NOBODY else named,
         role=checked_id(role, "actor.role_id") or DEFAULT_ROLE,
         player=checked_id(player, "actor.player_id"),
         topic=checked_id(topic, "actor.topic_id"),
@@ -76,9 +78,8 @@ def actor_key(who: ActorId) -> str:
     one of them is set, then role, each as ``<UTF-16 length>:<text>;``. The save stands outside of the key: an actor's
     folder lies inside its save's, so that a fork is a copy.
     """
-    actor = "" if who.actor == _NOBODY else who.actor
     scope = (who.tenant, who.player, "", who.topic)
-    parts = (actor, *(scope if any(scope) else ()), who.role)
+    parts = (who.actor, *(scope if any(scope) else ()), who.role)
     return "actor-v1-" + _digest("".join(map(_part, parts)))
 
 

@@ -7,12 +7,14 @@ from the ceiling, which is higher than any that was ever told.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from sidecar.errors import LorekeeperError
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, stored_number, write_json
 from sidecar.storage.keys import save_folder
 
 _AHEAD = 1_000
@@ -63,8 +65,8 @@ class SaveStates:
                 self._create(save)
 
     def close(self) -> None:
-        """Write the exact revisions, so that a clean restart goes on without a gap."""
-        with self._lock:
+        """Write the exact revisions, so that a clean restart goes on without a gap; where it cannot, there is one."""
+        with self._lock, contextlib.suppress(LorekeeperError):
             for save, opened in self._open.items():
                 if opened.revision != opened.ceiling:
                     self._write(save, opened, opened.revision)
@@ -78,8 +80,8 @@ class SaveStates:
         stored = read_json(self._disk, self._path(save))
         if stored is None:
             return None
-        revision = int(stored["revision"])
-        return self._open.setdefault(save, _Open(revision, int(stored["epoch"]), ceiling=revision))
+        revision, epoch = (stored_number(self._disk, self._path(save), stored, name) for name in ("revision", "epoch"))
+        return self._open.setdefault(save, _Open(revision, epoch, ceiling=revision))
 
     def _create(self, save: str) -> _Open:
         self._disk.make_folder(self._path(save).parent)

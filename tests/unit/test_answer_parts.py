@@ -90,7 +90,7 @@ def test_the_older_form_with_one_function_is_a_call():
 @given(st.lists(st.text(max_size=8), max_size=8), st.lists(st.integers(1, 4), max_size=40))
 def test_any_interleaving_of_calls_keeps_each_whole(values, order):
     texts = [json.dumps({"v": value}) for value in values]
-    left = {index: text for index, text in enumerate(texts)}
+    left = dict(enumerate(texts))
     pieces = [piece(index, call_id=f"c{index}", name=f"t{index}", arguments="") for index in left]
     while any(left.values()):
         for step in [*order, 3]:

@@ -66,7 +66,7 @@ EXAMPLES = [
     ("a a a", "delete", {"old_text": "a", "replace_all": True}, "  "),
     ("abc", "delete", {"content": "b"}, "ac"),
     ("abc", "delete", {"new_text": "b"}, "ac"),
-    ("Profile: calm\nProfile: dup", "rename", {"old_text": "Profile", "new_text": "Identity"}, "Identity: calm\nProfile: dup"),
+    ("Name: a\nName: b", "rename", {"old_text": "Name", "new_text": "Title"}, "Title: a\nName: b"),
     ("Profile: calm", "rename", {"old_text": "Profile", "content": "Identity"}, "Identity: calm"),
     ("Profile: calm", "rename", {"old_text": "Profile", "content": "x", "new_text": "Identity"}, "Identity: calm"),
     ("# Crafts: x", "rename", {"old_text": "Crafts", "new_text": "Trade"}, "# Trade: x"),

@@ -48,7 +48,8 @@ CALLS = {
     ),
     "function object": ('{"type":"function","function":{"name":"give","arguments":{}}}', "", [("give", {})]),
     "xml": (
-        "<tool_call><function=give>\n<parameter=item>\na key\n</parameter>\n<parameter=n>2</parameter></function></tool_call>",
+        "<tool_call><function=give>\n<parameter=item>\na key\n</parameter>\n"
+        "<parameter=n>2</parameter></function></tool_call>",
         "",
         [("give", {"item": "a key", "n": 2})],
     ),

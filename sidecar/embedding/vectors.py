@@ -1,0 +1,270 @@
+"""The vector cache of a whole data folder: one vector per (identity, text hash), shared by all saves.
+
+    identities   id, name (the identity's text form), dimensions
+    vectors      id, identity, hash (32 bytes), value (float32, little endian)
+
+Derived: may be deleted at any moment, also while it is open; what is gone is embedded again. A damaged file is thrown
+away, a damaged row is left out. Synchronous and safe from several threads; call it in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from sidecar.embedding.identity import EmbeddingIdentity
+from sidecar.errors import Reason, Unavailable
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+BATCH = 500
+"""Rows of one transaction: nobody waits long for the lock."""
+
+_PAGE_BYTES = 32_768
+"""Rows of 1.5 to 16 KB fill such pages well."""
+
+_VALUE_BYTES = 4
+_SLACK = 1.2
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS identities (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS vectors (
+    id INTEGER PRIMARY KEY, identity INTEGER NOT NULL, hash BLOB NOT NULL, value BLOB NOT NULL
+);
+CREATE UNIQUE INDEX IF NOT EXISTS vectors_by_text ON vectors (identity, hash);
+"""
+
+
+class VectorStore:
+    """``path`` is ``index/vectors.sqlite3``; None keeps everything in memory (session mode)."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._open: sqlite3.Connection | None = None
+        self._file: os.stat_result | None = None
+
+    def get_many(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """The vectors that are there, by text hash; a missing or damaged one is simply not in the answer."""
+        import numpy as np
+
+        size = identity.dimensions * _VALUE_BYTES
+        return {
+            key: np.frombuffer(value, dtype="<f4").astype(np.float32, copy=False)
+            for key, value in self._values(identity, hashes)
+            if len(value) == size
+        }
+
+    def missing(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> list[bytes]:
+        """Those of ``hashes`` that have no vector, in order and once each."""
+        size = identity.dimensions * _VALUE_BYTES
+        there: set[bytes] = set()
+        for part in _parts(hashes):
+            lengths: list[tuple[bytes, int]] = self._rows(identity, part, "length(value)")
+            there.update(key for key, length in lengths if length == size)
+        return [key for key in dict.fromkeys(hashes) if key not in there]
+
+    def put_many(self, identity: EmbeddingIdentity, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
+        """Keep unit vectors by text hash. Raises ValueError for a vector of other dimensions."""
+        if any(vector.shape != (identity.dimensions,) for vector in vectors.values()):
+            raise ValueError(f"a vector that has not {identity.dimensions} dimensions")
+        for part in _parts(vectors.items()):
+            rows = [(key, vector.astype("<f4").tobytes()) for key, vector in part]
+            self._with(lambda db, rows=rows: _put(db, identity, rows))  # type: ignore[misc]
+
+    def count(self, identity: EmbeddingIdentity | None = None) -> int:
+        """How many vectors there are, of one identity or of all."""
+        if identity is None:
+            return self._with(lambda db: int(db.execute("SELECT count(*) FROM vectors").fetchone()[0]))
+        sql = "SELECT count(*) FROM vectors WHERE identity = (SELECT id FROM identities WHERE name = ?)"
+        return self._with(lambda db: int(db.execute(sql, (str(identity),)).fetchone()[0]))
+
+    def bytes_on_disk(self) -> int:
+        """Size of the file, 0 in memory or where there is none yet."""
+        try:
+            return self._path.stat().st_size if self._path else 0
+        except OSError:
+            return 0
+
+    def collect(self, identity: EmbeddingIdentity, in_use: Callable[[Sequence[bytes]], Iterable[bytes]]) -> int:
+        """Remove the vectors whose text nobody has any more; how many.
+
+        ``in_use`` is asked, batch by batch and right before the removal, which hashes are still wanted. The file
+        shrinks with what it holds.
+        """
+        removed = 0
+        last = 0
+        while batch := self._after(identity, last):
+            last = batch[-1][0]
+            wanted = set(in_use([key for _, key in batch]))
+            unused = [row for row, key in batch if key not in wanted]
+            removed += self._with(lambda db, unused=unused: _remove(db, unused))  # type: ignore[misc]
+        self._shrink()
+        return removed
+
+    def keep_only(self, identities: Iterable[EmbeddingIdentity]) -> int:
+        """Remove the vectors of all other identities; how many. The file shrinks with what it holds."""
+        kept = [str(identity) for identity in identities]
+        removed = 0
+        while count := self._with(lambda db: _remove_others(db, kept)):
+            removed += count
+        self._shrink()
+        return removed
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+    def _values(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        for part in _parts(hashes):
+            yield from self._rows(identity, part, "value")
+
+    def _rows(self, identity: EmbeddingIdentity, hashes: Sequence[bytes], column: str) -> list[tuple[bytes, T]]:
+        marks = ",".join("?" * len(hashes))
+        sql = (
+            f"SELECT hash, {column} FROM vectors WHERE identity = (SELECT id FROM identities WHERE name = ?) "
+            f"AND hash IN ({marks})"
+        )
+        return self._with(lambda db: db.execute(sql, (str(identity), *hashes)).fetchall())
+
+    def _after(self, identity: EmbeddingIdentity, last: int) -> list[tuple[int, bytes]]:
+        """The next batch as it lies on disk, so that a removal touches few pages."""
+        sql = (
+            "SELECT id, hash FROM vectors NOT INDEXED WHERE id > ? "
+            "AND identity = (SELECT id FROM identities WHERE name = ?) ORDER BY id LIMIT ?"
+        )
+        return self._with(lambda db: db.execute(sql, (last, str(identity), BATCH)).fetchall())
+
+    def _shrink(self) -> None:
+        """Rewrite the file where it is a fifth larger than its rows: removed rows leave holes."""
+        sql = "SELECT coalesce(sum(length(value) + length(hash)), 0) FROM vectors"
+        live = self._with(lambda db: int(db.execute(sql).fetchone()[0]))
+        if self.bytes_on_disk() > live * _SLACK + 8 * _PAGE_BYTES:
+            self._with(lambda db: db.execute("VACUUM"))
+            self._with(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+
+    def _with(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do the work; a file that is damaged is thrown away and begun again, once."""
+        import sqlite3
+
+        with self._lock:
+            try:
+                return work(self._connection())
+            except sqlite3.DatabaseError:
+                self._begin_again()
+            try:
+                return work(self._connection())
+            except sqlite3.Error as error:
+                raise _unavailable() from error
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._open is not None and self._is_same_file():
+            return self._open
+        self._drop()
+        self._open = _connect(self._path)
+        self._file = self._path.stat() if self._path else None
+        return self._open
+
+    def _is_same_file(self) -> bool:
+        """Whether the file that is open still has its name: somebody may have deleted it."""
+        if self._path is None or self._file is None:
+            return True
+        try:
+            return os.path.samestat(self._path.stat(), self._file)
+        except OSError:
+            return False
+
+    def _drop(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+
+    def _begin_again(self) -> None:
+        self._drop()
+        if self._path is None:
+            return
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    import sqlite3
+
+    if path is not None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            Path(f"{path}-wal").unlink(missing_ok=True)
+    connection = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.executescript(_SCHEMA)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _put(db: sqlite3.Connection, identity: EmbeddingIdentity, rows: Sequence[tuple[bytes, bytes]]) -> None:
+    with _transaction(db):
+        db.execute(
+            "INSERT OR IGNORE INTO identities (name, dimensions) VALUES (?, ?)", (str(identity), identity.dimensions)
+        )
+        number = db.execute("SELECT id FROM identities WHERE name = ?", (str(identity),)).fetchone()[0]
+        db.executemany(
+            "INSERT OR REPLACE INTO vectors (identity, hash, value) VALUES (?, ?, ?)",
+            [(number, key, value) for key, value in rows],
+        )
+
+
+def _remove(db: sqlite3.Connection, rows: Sequence[int]) -> int:
+    with _transaction(db):
+        return max(0, db.executemany("DELETE FROM vectors WHERE id = ?", [(row,) for row in rows]).rowcount)
+
+
+def _remove_others(db: sqlite3.Connection, kept: Sequence[str]) -> int:
+    """One batch of rows; the identities themselves once none of their rows is left."""
+    others = f"SELECT id FROM identities WHERE name NOT IN ({','.join('?' * len(kept))})"
+    with _transaction(db):
+        rows = f"SELECT id FROM vectors WHERE identity IN ({others}) LIMIT {BATCH}"
+        removed = db.execute(f"DELETE FROM vectors WHERE id IN ({rows})", kept).rowcount
+        if not removed:
+            db.execute(f"DELETE FROM identities WHERE id IN ({others})", kept)
+    return removed
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _parts(items: Iterable[T]) -> Iterator[list[T]]:
+    """The items in batches."""
+    rest = iter(items)
+    while part := list(islice(rest, BATCH)):
+        yield part
+
+
+def _unavailable() -> Unavailable:
+    return Unavailable(
+        "the vector cache cannot be used; vectors are made again: look at the disk", reason=Reason.STORE_FAILED
+    )

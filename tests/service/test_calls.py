@@ -1,0 +1,251 @@
+"""What holds for every call: the token, what is not built, what is no message, and what is never told."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from client import MEMORY, Client, failure, write
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from sidecar.daemon.contract import SERVICES, descriptor
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
+
+BUILT = {
+    "EmbeddingService": ("Embed", "ListModels", "LoadModel", "UnloadModel", "GetEmbeddingStats"),
+    "MemoryService": {
+        "CallTool", "EditDocument", "EraseActor", "GetDocument", "ListActors", "ListDocumentVersions", "ListTools",
+        "ResetDocument", "RevertDocument",
+    },
+    "SystemService": {"GetInfo", "GetStats", "Shutdown", "WatchDiagnostics"},
+}  # fmt: skip
+METHODS = [
+    (service, method.name, method.client_streaming, method.server_streaming)
+    for service in SERVICES
+    for method in descriptor(service).methods
+]
+UNBUILT = [row for row in METHODS if row[1] not in BUILT.get(row[0].rpartition(".")[2], ())]
+
+
+@pytest.fixture
+def client(shared_daemon):
+    return shared_daemon.client
+
+
+def called(channel, service, name, sends_many, answers_many, metadata=()):
+    """Call a method with an empty message; the message or messages of the answer."""
+    kind = f"{'stream' if sends_many else 'unary'}_{'stream' if answers_many else 'unary'}"
+    method = getattr(channel, kind)(f"/{service}/{name}")
+    answer = method(iter([b""]) if sends_many else b"", timeout=20, metadata=metadata)
+    return list(answer) if answers_many else answer
+
+
+@pytest.fixture(scope="module")
+def stranger(shared_daemon):
+    """A client without any token."""
+    client = Client(shared_daemon.address, "")
+    yield client
+    client.close()
+
+
+def ids(row):
+    return f"{row[0].rpartition('.')[2]}/{row[1]}" if isinstance(row, tuple) else None
+
+
+@pytest.mark.parametrize("row", METHODS, ids=ids)
+def test_no_method_answers_without_a_token(stranger, row):
+    told = failure(lambda: called(stranger.channel, *row))
+    assert (*told.kind, told.domain) == ("UNAUTHENTICATED", "TOKEN_INVALID", "lorekeeper")
+
+
+@pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", "bearer {}", "{}", "Bearer {}x", "Bearer  {}"])
+def test_a_wrong_token_is_no_token(shared_daemon, stranger, header):
+    metadata = (("authorization", header.format(shared_daemon.token)),)
+    for row in ((MEMORY, "GetDocument", False, False), ("lorekeeper.v1.ChatService", "Send", False, True)):
+        told = failure(lambda row=row: called(stranger.channel, *row, metadata=metadata))
+        assert told.kind == ("UNAUTHENTICATED", "TOKEN_INVALID")
+        assert shared_daemon.token not in told.message
+
+
+@pytest.mark.parametrize("row", UNBUILT, ids=ids)
+def test_what_is_not_built_yet_says_so(client, row):
+    told = failure(lambda: called(client.channel, *row))
+    assert (*told.kind, told.domain) == ("UNIMPLEMENTED", "NOT_IMPLEMENTED", "lorekeeper")
+
+
+def test_a_method_that_the_contract_has_not_is_unimplemented(client):
+    for path in (f"/{MEMORY}/Nothing", "/lorekeeper.v1.Nothing/Nothing", "/x", "/"):
+        assert failure(lambda path=path: client.raw(path)).code.name == "UNIMPLEMENTED"
+
+
+# field 1 of GetDocumentRequest is a message of 3 bytes: field 1, a text of one byte that is no UTF-8
+NOT_UTF8 = b"\x0a\x03\x0a\x01\xff"
+
+
+@pytest.mark.parametrize("data", [NOT_UTF8, b"\x0a\xff", b"\xff\xff\xff", b"\x0a" * 3 + b"\x7f"])
+def test_bytes_that_are_no_message_are_a_bad_argument(client, data):
+    told = failure(lambda: client.raw(f"/{MEMORY}/GetDocument", data))
+    assert (*told.kind, told.domain) == ("INVALID_ARGUMENT", "FIELD_INVALID", "lorekeeper")
+
+
+def test_bytes_that_are_no_message_are_a_bad_argument_of_a_stream_too(client):
+    path = "/lorekeeper.v1.SystemService/WatchDiagnostics"
+    assert failure(lambda: client.raw(path, b"\xff", streams=True)).kind == ("INVALID_ARGUMENT", "FIELD_INVALID")
+
+
+def test_nobody_learns_without_a_token_whether_bytes_are_a_message(stranger):
+    assert failure(lambda: stranger.raw(f"/{MEMORY}/GetDocument", NOT_UTF8)).code.name == "UNAUTHENTICATED"
+
+
+def test_a_deadline_that_is_over_ends_the_call(client):
+    request = memory_pb2.GetDocumentRequest()
+    assert failure(lambda: client.memory.GetDocument(request, timeout=0.000_001)).code.name == "DEADLINE_EXCEEDED"
+
+
+def test_health_needs_no_token_and_knows_every_service(stranger):
+    assert all(stranger.serving(service) for service in ("", *SERVICES))
+
+
+def test_health_of_a_service_that_does_not_exist_is_not_found(stranger):
+    assert failure(lambda: stranger.serving("lorekeeper.v1.Nothing")).code.name == "NOT_FOUND"
+
+
+def test_a_watch_of_health_begins_with_the_present_state(stranger):
+    watch = stranger.health.Watch(health_pb2.HealthCheckRequest(service=MEMORY))
+    assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+    watch.cancel()
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_reflection_lists_the_services_without_a_token(stranger, version):
+    method = stranger.channel.stream_stream(
+        f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+        request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    )
+    answer = next(method(iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=20))
+    listed = {service.name for service in answer.list_services_response.service}
+    assert listed >= {*SERVICES, "grpc.health.v1.Health"}
+
+
+def test_reflection_describes_a_service(stranger):
+    stub = reflection_pb2_grpc.ServerReflectionStub(stranger.channel)
+    request = reflection_pb2.ServerReflectionRequest(file_containing_symbol=MEMORY)
+    answer = next(stub.ServerReflectionInfo(iter([request]), timeout=20))
+    assert answer.file_descriptor_response.file_descriptor_proto
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "OPTIONS"])
+def test_plain_http_of_a_web_page_runs_no_handler(shared_daemon, client, method):
+    before = calls_counted(client)
+    host, _, port = shared_daemon.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as web:
+        request = (
+            f"{method} /{MEMORY}/GetDocument HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/grpc\r\n"
+            f"Authorization: Bearer {shared_daemon.token}\r\nContent-Length: 5\r\n\r\n"
+        )
+        web.sendall(request.encode() + b"\0" * 5)
+        answer = b""
+        while chunk := web.recv(4_096):
+            answer += chunk
+    assert b"grpc-status: 0" not in answer
+    assert not answer.startswith(b"HTTP/1.1 200")
+    assert calls_counted(client) == before
+
+
+def calls_counted(client):
+    """Calls of MemoryService so far."""
+    methods = client.system.GetStats(system_pb2.GetStatsRequest()).methods
+    return sum(method.count for method in methods if "MemoryService" in method.method)
+
+
+def test_info_tells_version_contract_capabilities_and_every_limit(client, shared_daemon):
+    info = client.system.GetInfo(system_pb2.GetInfoRequest())
+    assert (info.version, info.data_dir) == (shared_daemon.handshake["version"], shared_daemon.handshake["data_dir"])
+    assert (info.contract_version, info.persistent, info.store_format_version) == ("1.0", True, 1)
+    assert list(info.capabilities) == sorted(info.capabilities)
+    assert {"memory.documents", "memory.tool"} <= set(info.capabilities)
+    limits = {limit.name: limit for limit in info.limits}
+    assert (limits["memory.max_versions"].value, limits["memory.max_versions"].origin) == (30, "default")
+    assert all(limit.minimum <= limit.value <= limit.maximum and limit.meaning for limit in info.limits)
+
+
+def test_an_instance_id_tells_a_restart(daemon):
+    first = daemon.client.system.GetInfo(system_pb2.GetInfoRequest()).instance_id
+    daemon.restart()
+    assert daemon.client.system.GetInfo(system_pb2.GetInfoRequest()).instance_id != first
+
+
+def test_stats_count_calls_and_errors_of_each_method_under_its_full_name(daemon, actor):
+    daemon.client.write(actor, "one")
+    daemon.client.text(actor)
+    failure(lambda: daemon.client.write(actor, ""))
+    stats = daemon.client.system.GetStats(system_pb2.GetStatsRequest())
+    methods = {method.method: method for method in stats.methods}
+    edit = methods[f"/{MEMORY}/EditDocument"]
+    assert (edit.count, edit.errors, methods[f"/{MEMORY}/GetDocument"].count) == (2, 1, 1)
+    assert 0 < edit.p50_ms <= edit.p99_ms <= edit.max_ms
+    assert (stats.running_calls, stats.resident_bytes > 10_000_000, stats.uptime_seconds > 0) == (1, True, True)
+    assert stats.cpu_seconds > 0
+    assert stats.counts["cached_documents"] == 1
+
+
+def test_a_watch_of_diagnostics_begins_with_what_is_kept(client):
+    watch = client.system.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest(after_sequence=0))
+    first = next(watch)
+    watch.cancel()
+    assert (first.diagnostic.code, first.diagnostic.sequence, first.dropped) == ("daemon_started", 1, 0)
+    assert first.diagnostic.severity == system_pb2.DIAGNOSTIC_SEVERITY_INFORMATION
+
+
+def test_a_watch_of_diagnostics_may_ask_for_codes_and_severity_and_ends_with_the_daemon(daemon):
+    def watch(**wish):
+        return daemon.client.system.WatchDiagnostics(
+            system_pb2.WatchDiagnosticsRequest(after_sequence=0, **wish), timeout=20
+        )
+
+    stopping = watch(codes=["daemon_stopping"])
+    warnings = watch(minimum_severity=system_pb2.DIAGNOSTIC_SEVERITY_WARNING)
+    everything = watch()
+    next(everything)
+    daemon.client.system.Shutdown(system_pb2.ShutdownRequest())
+    assert [(one.diagnostic.code, one.diagnostic.details["why"]) for one in stopping] == [
+        ("daemon_stopping", "shutdown_call")
+    ]
+    assert list(warnings) == []
+    assert daemon.wait() == 0
+
+
+def test_more_watchers_than_the_limit_are_refused(start_daemon):
+    daemon = start_daemon("--set", "daemon.max_watchers=1")
+    request = system_pb2.WatchDiagnosticsRequest(after_sequence=0)
+    first = daemon.client.system.WatchDiagnostics(request)
+    next(first)
+    told = failure(lambda: next(daemon.client.system.WatchDiagnostics(request)))
+    assert (*told.kind, told.metadata["limit"]) == ("RESOURCE_EXHAUSTED", "TOO_MANY_CALLS", "daemon.max_watchers")
+
+
+SECRETS = ("treasure under the oak", "Željko the smuggler", "key-of-the-quest", "slot of the thief")
+
+
+def test_no_text_token_key_or_id_is_in_any_log_or_name(start_daemon):
+    daemon = start_daemon("--set", "daemon.log_level=debug")
+    text, name, key, save = SECRETS
+    actor = common_pb2.Actor(save_id=save, actor_id=name, role_id="Merchant")
+    daemon.client.write(actor, text, idempotency_key=key)
+    failure(lambda: daemon.client.write(actor, text + " again", idempotency_key=key))
+    failure(lambda: daemon.client.edit(actor, write(text + "\0")))
+    daemon.client.call_tool(actor, {"action": "delete", "old_text": text + "?"})
+    corrupt = next(daemon.folder.rglob("document.json"))
+    token = daemon.token
+    daemon.restart()
+    corrupt.write_text(f'{{"text": "{text}', encoding="utf-8")
+    failure(lambda: daemon.client.text(actor))
+    daemon.stop()
+    written = daemon.stderr + (daemon.folder / "logs" / "daemon.log").read_text("utf-8")
+    names = "\n".join(str(path.relative_to(daemon.folder)) for path in daemon.folder.rglob("*"))
+    for secret in (*SECRETS, token, daemon.token):
+        assert secret not in written
+        assert secret.encode("ascii", "backslashreplace").decode() not in written
+        assert secret not in names
