@@ -58,7 +58,6 @@ class TurnSettings:
     """Turns and the conversations that they belong to."""
 
     max_input_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "the longest line of a player")
-    max_tools: int = limit(128, 1, 1_024, "tools", "tools that a game offers in one conversation")
     max_schema_chars: int = limit(65_536, 100, 1_000_000, "code points", "the schema of one tool or answer")
     max_result_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "what a tool of the game answers")
     max_waiting_lines: int = limit(16, 1, 1_000, "lines", "lines that wait in one conversation")

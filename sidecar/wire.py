@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2
-from sidecar.storage.keys import ActorId, actor_id
+from sidecar.storage.keys import MAX_ID_CHARS, ActorId, actor_id
 from sidecar.storage.save_state import SaveState
 
 T = TypeVar("T")
@@ -40,6 +40,19 @@ def actor_to(who: ActorId) -> common_pb2.Actor:
         topic_id=who.topic,
         tenant_id=who.tenant,
     )
+
+
+def key_from(idempotency_key: str) -> str:
+    """The key as it is. Raises InvalidInput for one that is too long."""
+    if len(idempotency_key) > MAX_ID_CHARS:
+        raise InvalidInput(
+            f"idempotency_key has {len(idempotency_key)} characters; the limit is {MAX_ID_CHARS}",
+            reason=Reason.FIELD_TOO_LONG,
+            field="idempotency_key",
+            limit="max_key_chars",
+            value=MAX_ID_CHARS,
+        )
+    return idempotency_key
 
 
 def state_to(state: SaveState) -> common_pb2.SaveState:

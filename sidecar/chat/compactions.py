@@ -12,7 +12,7 @@ from sidecar.chat.memory_snapshots import MemorySnapshots
 from sidecar.chat.prompts import PromptRequest, Prompts
 from sidecar.chat.role_store import RoleStore
 from sidecar.chat.roles import Role
-from sidecar.chat.wire import message_to
+from sidecar.chat.wire import add_messages
 from sidecar.compaction.counters import Counters
 from sidecar.compaction.cuts import Cut, CutKind
 from sidecar.compaction.messages import Message
@@ -104,9 +104,11 @@ class Compactions:
         return self._roles.get(role_id).summary.max_summary_tokens
 
     def shown(self, who: ActorId, messages: Sequence[Message]) -> list[chat_pb2.ChatMessage]:
-        """The messages as the contract shows them."""
+        """The messages as the contract shows them, as far as they are still there."""
         numbers = {message.number for message in messages}
-        return [message_to(row) for row in self._conversations.rows(who) if row.number in numbers]
+        page = chat_pb2.ListMessagesResponse()
+        add_messages(page.messages, (row for row in self._conversations.rows(who) if row.number in numbers))
+        return list(page.messages)
 
 
 def _told(cut: Cut) -> Diagnostic:

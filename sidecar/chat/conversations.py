@@ -119,7 +119,7 @@ class Conversations:
         """A compaction of the conversation as it is now. Raises Corrupt."""
         return Pending(
             who,
-            tuple(self._histories.read(who).messages()),
+            self._histories.read(who).messages(),
             self._summaries.read(who),
             policy,
             counter,

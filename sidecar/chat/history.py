@@ -106,19 +106,21 @@ class History:
         first = self.transcript[0].order if self.transcript else self.last_order + 1
         return [row for row in self.chat if row.order < first] + self.transcript
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> tuple[Message, ...]:
         """The history as compaction sees it, oldest first."""
-        return self._messages.copy()
+        return tuple(self._messages)
 
     def _take(self, row: Row) -> None:
         self.transcript.append(row)
-        self.last_order = max(self.last_order, row.order)
+        if row.order > self.last_order:
+            self.last_order = row.order
         if row.number:
             self.chat.append(row)
             self._messages.append(message_of(row))
             self.last_number = max(self.last_number, row.number)
-        self.weight += row.weight
-        self.session_weight += 0 if row.persisted else row.weight
+        weight = row.weight
+        self.weight += weight
+        self.session_weight += 0 if row.persisted else weight
 
     def _trim(self, evicted: int, dropped: int) -> None:
         out = {row.order: row for row in (*self.chat[:evicted], *self.transcript[:dropped])}

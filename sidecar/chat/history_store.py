@@ -79,12 +79,13 @@ class HistoryStore:
         self._require_room(rows)
         added = opened.history.outcome(rows)
         stored = [row_to_json(row) for row in rows if row.persisted]
+        told = asdict(added) if key else {}
         if stored and key:
-            stored[-1]["answer"] = answer_json(key, request, asdict(added))
+            stored[-1]["answer"] = answer_json(key, request, told)
         if stored:
             self._write(who, opened, stored)
         opened.history.add(rows)
-        opened.answers.remember(key, request, asdict(added))
+        opened.answers.remember(key, request, told)
         self._opened.keep(who, opened)
         return added
 
@@ -141,7 +142,7 @@ class HistoryStore:
         if loaded.torn:
             self._report(_torn(loaded.torn))
         try:
-            rows = [row for line in loaded.lines for row in _taken(opened, line.row)]
+            rows = [row for line in loaded.lines for row in take_row(opened, line.row)]
         except (KeyError, TypeError, ValueError) as error:
             raise self._unreadable(who) from error
         opened.history.add(rows)
@@ -181,8 +182,11 @@ class HistoryStore:
         )
 
 
-def _taken(opened: OpenHistory, value: Mapping[str, Any]) -> list[Row]:
-    """The row of one line, and whatever else stands in it."""
+def take_row(opened: OpenHistory, value: Mapping[str, Any]) -> list[Row]:
+    """The row of one line; whatever else stands in it is kept in ``opened``.
+
+    Raises KeyError, TypeError or ValueError for a line that is not a history's.
+    """
     if "last" in value:
         opened.history.last_order, opened.history.last_number = value["last"]
         opened.answers.take(value["answers"])

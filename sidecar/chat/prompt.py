@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 from sidecar.chat.memory_view import MemoryView
@@ -97,6 +98,10 @@ class Declaration:
         """The form that the chat-completions wire takes."""
         described = {"name": self.name, "description": self.description, "parameters": json.loads(self.parameters)}
         return {"type": "function", "function": described}
+
+    def function_json(self) -> str:
+        """The same as JSON text."""
+        return _function_json(self)
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,11 @@ def fenced(text: str) -> str:
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
+
+
+@lru_cache(maxsize=256)
+def _function_json(tool: Declaration) -> str:
+    return json.dumps(tool.function(), ensure_ascii=False)
 
 
 def _recalled(hits: Sequence[str]) -> str:

@@ -29,15 +29,19 @@ from sidecar.chat.prompt import (
 from sidecar.chat.roles import Role, for_source
 from sidecar.compaction.budget import Budget, share_window
 from sidecar.compaction.cuts import Cut, CutKind, Unit
+from sidecar.compaction.fold_memo import FoldMemo
 from sidecar.compaction.messages import USER, Message
 from sidecar.compaction.rollup import Policy, Snapshot, roll_up
 from sidecar.compaction.summaries import SummaryStore
 from sidecar.compaction.tokens import TokenCounter
 from sidecar.compaction.windows import Asked, CompactionRules, policy_for
 from sidecar.memory.document_store import DocumentStore
+from sidecar.memory.tool import ToolSpec
 from sidecar.memory.toolbox import Toolbox
 from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId
+
+_QUICK_CHARS = 262_144
 
 
 @dataclass(frozen=True)
@@ -115,28 +119,32 @@ class Prompts:
         documents: DocumentStore,
         toolbox: Toolbox,
         settings: CompactionSettings,
+        folds: FoldMemo,
     ) -> None:
         self._histories = histories
         self._summaries = summaries
         self._documents = documents
         self._toolbox = toolbox
         self._settings = settings
+        self._folds = folds
+        self._declarations: dict[str, Declaration] = {}
 
     def build(self, who: ActorId, role: Role, request: PromptRequest, counter: TokenCounter) -> Prompt:
         """The prompt of a turn. Raises Corrupt where something that it needs cannot be read."""
         role = for_source(role, request.line.source)
         window = self.window(who, role, request, counter)
-        messages = self._histories.read(who).messages() if role.history else []
+        messages = self._histories.read(who).messages() if role.history else ()
         resend = not request.line_kept and repeats_last(messages, request.line)
         copies = int(resend or (request.line_kept and _ends_with(messages, request.line)))
         summary = self._summaries.read(who).stored
         policy = replace(window.policy, wants_model=False)
-        snapshot = roll_up(messages[: len(messages) - copies], summary, policy, counter)
+        sent_before = messages[: len(messages) - copies]
+        snapshot = roll_up(sent_before, summary, policy, counter, fold=self._folds.of(who))
         conversation = conversation_messages(
             snapshot.summary if role.history else "", snapshot.recent, as_system=request.tail_as_system
         )
         assembled = assemble(window.frame, conversation)
-        sent = tuple(replace(message, tokens=counter.count(message.content)) for message in assembled)
+        sent = tuple(PromptMessage(m.role, m.content, m.section, counter.count(m.content)) for m in assembled)
         return Prompt(
             messages=sent,
             tools=window.frame.tools,
@@ -149,6 +157,13 @@ class Prompts:
             counter=counter,
             cuts=(*window.cuts, *snapshot.cuts),
         )
+
+    def in_memory(self, who: ActorId) -> bool:
+        """Whether a prompt can be built without the disk and in little time."""
+        history = self._histories.cached(who)
+        if history is None or history.weight > _QUICK_CHARS:
+            return False
+        return self._summaries.cached(who) is not None and self._documents.cached(who) is not None
 
     def window(
         self, who: ActorId, role: Role, request: PromptRequest, counter: TokenCounter, asked: Asked | None = None
@@ -186,20 +201,20 @@ class Prompts:
 
     def _tools(self, who: ActorId, role: Role, request: PromptRequest) -> tuple[tuple[Declaration, ...], str]:
         """The tools that are declared, by name, and a word on them where this turn allows fewer than its role."""
-        own = [
-            Declaration(
-                tool.spec.name,
-                tool.spec.description,
-                json.dumps(tool.spec.parameters, ensure_ascii=False, sort_keys=True),
-            )
-            for tool in self._toolbox.offered(who)
-        ]
+        own = [self._declared(tool.spec) for tool in self._toolbox.offered(who)]
         offered = _allowed(sorted([*own, *request.game_tools], key=lambda tool: tool.name), role.allowed_tools)
         if request.allowed_tools is None:
             return offered, ""
         allowed = _allowed(offered, request.allowed_tools)
         names = ", ".join(tool.name for tool in allowed)
         return allowed, f"You may call: {names}." if allowed else "No tool may be called in this turn."
+
+    def _declared(self, spec: ToolSpec) -> Declaration:
+        known = self._declarations.get(spec.name)
+        if known is None:
+            parameters = json.dumps(spec.parameters, ensure_ascii=False, sort_keys=True)
+            known = self._declarations[spec.name] = Declaration(spec.name, spec.description, parameters)
+        return known
 
 
 def _allowed(tools: Sequence[Declaration], names: tuple[str, ...] | None) -> tuple[Declaration, ...]:
@@ -240,16 +255,13 @@ def _overflow(budget: Budget) -> tuple[Cut, ...]:
 def _sizes(
     messages: Sequence[PromptMessage], tools: Sequence[Declaration], counter: TokenCounter
 ) -> tuple[SectionSize, ...]:
-    sizes: dict[Section, SectionSize] = {}
+    sizes: dict[Section, list[int]] = {}
     if tools:
         points = sum(len(tool.name) + len(tool.description) + len(tool.parameters) for tool in tools)
-        sizes[Section.TOOLS] = SectionSize(Section.TOOLS, tool_tokens(tools, counter), points, 0)
+        sizes[Section.TOOLS] = [tool_tokens(tools, counter), points, 0]
     for message in messages:
-        known = sizes.get(message.section, SectionSize(message.section, 0, 0, 0))
-        sizes[message.section] = replace(
-            known,
-            tokens=known.tokens + message.tokens,
-            code_points=known.code_points + len(message.content),
-            messages=known.messages + 1,
-        )
-    return tuple(sizes[section] for section in sorted(sizes))
+        size = sizes.setdefault(message.section, [0, 0, 0])
+        size[0] += message.tokens
+        size[1] += len(message.content)
+        size[2] += 1
+    return tuple(SectionSize(section, *sizes[section]) for section in sorted(sizes))

@@ -33,7 +33,8 @@ _Data = TypeVar("_Data", Role, SummaryOptions, RecallOptions)
 
 _Check = Callable[[Any, str], Any]
 
-MAX_ENTRIES = 1_000
+_MAX_NAMES = 256
+_MAX_LINES = 1_000
 _NESTED = {"summary", "recall"}
 _OPEN_RANGES: Mapping[str, tuple[float, float]] = {"temperature": (0, 2), "similarity_floor": (-1, 1)}
 
@@ -118,8 +119,8 @@ def _choice(choices: type[StrEnum], value: Any, path: str) -> StrEnum:
 
 
 def _text(value: Any, path: str) -> str:
-    if not isinstance(value, str):
-        raise _invalid(path, "it must be a text")
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise _invalid(path, "it must be a text of valid Unicode")
     if len(value) > MAX_PROMPT_CHARS:
         raise InvalidInput(
             f"{path} has {len(value)} characters; at most {MAX_PROMPT_CHARS} are allowed.",
@@ -130,15 +131,16 @@ def _text(value: Any, path: str) -> str:
     return value
 
 
-def _list(check: _Check, value: Any, path: str) -> tuple[Any, ...]:
+def _list(check: _Check, most: int, value: Any, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise _invalid(path, "it must be a list")
-    if len(value) > MAX_ENTRIES:
+    if len(value) > most:
         raise InvalidInput(
-            f"{path} has {len(value)} entries; at most {MAX_ENTRIES} are allowed.",
+            f"{path} has {len(value)} entries; at most {most} are allowed.",
             reason=Reason.TOO_MANY_ITEMS,
             field=path,
-            limit=MAX_ENTRIES,
+            limit=path,
+            value=most,
         )
     return tuple(check(entry, f"{path}[{index}]") for index, entry in enumerate(value))
 
@@ -157,9 +159,9 @@ _BY_TYPE: Mapping[str, _Check] = {
     "str": _text,
     "bool": _switch,
     "bool | None": _switch,
-    "tuple[str, ...]": partial(_list, _text),
-    "tuple[str, ...] | None": partial(_list, _text),
-    "tuple[Mapping[str, Any], ...]": partial(_list, _mapping),
+    "tuple[str, ...]": partial(_list, _text, _MAX_LINES),
+    "tuple[str, ...] | None": partial(_list, _text, _MAX_NAMES),
+    "tuple[Mapping[str, Any], ...]": partial(_list, _mapping, _MAX_NAMES),
     "Mapping[str, Any] | None": _mapping,
     "MemoryAction": partial(_choice, MemoryAction),
     "ToolResults": partial(_choice, ToolResults),

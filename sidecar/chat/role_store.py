@@ -46,17 +46,26 @@ class KnownRole:
 
 
 class RoleStore:
-    """Finds roles at any time; puts and deletes are safe on the disk when they return. Thread-safe."""
+    """Finds roles at any time; puts and deletes are safe on the disk when they return. Thread-safe.
+
+    Every call raises Corrupt where ``roles.json`` cannot be read: an actor must not behave by other rules in silence.
+    """
 
     def __init__(self, disk: Disk, *, max_roles: int, from_file: Mapping[str, KnownRole] | None = None) -> None:
-        """Raises Corrupt where ``roles.json`` cannot be read."""
         self._disk = disk
         self._path = disk.root / _FILE
         self._max_roles = max_roles
         self._lock = threading.Lock()
         self._base = {role_id: KnownRole(role, {}, RoleSource.BUILT_IN) for role_id, role in BUILT_IN_ROLES.items()}
         self._base |= from_file or {}
-        self._put = self._load()
+        self._read: dict[str, KnownRole] | None = None
+
+    @property
+    def _put(self) -> dict[str, KnownRole]:
+        """What calls have put. Raises Corrupt where ``roles.json`` cannot be read, at every call until it can."""
+        if self._read is None:
+            self._read = self._load()
+        return self._read
 
     def get(self, role_id: str) -> Role:
         """The role in force."""
@@ -101,7 +110,7 @@ class RoleStore:
     def _save(self, put: dict[str, KnownRole]) -> None:
         roles = [dict(known.changes) for known in put.values()]
         write_json(self._disk, self._path, {"format": _FORMAT, "roles": roles})
-        self._put = put
+        self._read = put
 
     def _load(self) -> dict[str, KnownRole]:
         stored = read_json(self._disk, self._path)

@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from sidecar.chat.conversations import Conversations
+from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.history import History
 from sidecar.chat.history_store import HistoryStore
 from sidecar.chat.memory_view import MemorySnapshot
+from sidecar.chat.prompt_wire import prompt_to, request_from, tools_from, wire_body
 from sidecar.chat.prompts import Prompts
 from sidecar.chat.recall import Recall, Recalled
 from sidecar.chat.role_messages import changes_from, info_to, recall_of
@@ -18,15 +20,12 @@ from sidecar.chat.role_store import RoleStore
 from sidecar.chat.roles import RecallOptions
 from sidecar.chat.rows import Row, row_to_json
 from sidecar.chat.wire import (
-    entry_to,
-    message_to,
+    add_entries,
+    add_messages,
     moment_from,
     newest_page,
-    prompt_to,
-    request_from,
     rows_from_entries,
     rows_from_messages,
-    wire_body,
 )
 from sidecar.compaction.counters import Counters
 from sidecar.compaction.cuts import Cut, CutKind, Unit
@@ -37,7 +36,7 @@ from sidecar.settings import ChatSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import Workers
-from sidecar.wire import Paging, actor_from, page, state_to
+from sidecar.wire import Paging, actor_from, key_from, page, state_to
 
 _ROLES_A_PAGE = 50
 R = TypeVar("R")
@@ -78,7 +77,7 @@ class ConversationService:
     async def AppendMessages(
         self, request: chat_pb2.AppendMessagesRequest, context: Any
     ) -> chat_pb2.AppendMessagesResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         role = self._roles.get(who.role)
         persist = request.persist if request.HasField("persist") else role.persist_history
         rows = rows_from_messages(request.messages, self._limits, persist=persist)
@@ -103,12 +102,11 @@ class ConversationService:
         shown, token = newest_page(
             rows, size=request.page_size, token=request.page_token, most=self._limits.max_messages
         )
-        return chat_pb2.ListMessagesResponse(
-            save=state_to(self._saves.state(who.save)),
-            messages=[message_to(row) for row in shown],
-            next_page_token=token,
-            total=len(rows),
+        response = chat_pb2.ListMessagesResponse(
+            save=state_to(self._saves.state(who.save)), next_page_token=token, total=len(rows)
         )
+        add_messages(response.messages, shown)
+        return response
 
     async def ListTranscript(
         self, request: chat_pb2.ListTranscriptRequest, context: Any
@@ -118,17 +116,16 @@ class ConversationService:
         shown, token = newest_page(
             rows, size=request.page_size, token=request.page_token, most=self._limits.max_transcript_rows
         )
-        return chat_pb2.ListTranscriptResponse(
-            save=state_to(self._saves.state(who.save)),
-            entries=[entry_to(row) for row in shown],
-            next_page_token=token,
-            total=len(rows),
+        response = chat_pb2.ListTranscriptResponse(
+            save=state_to(self._saves.state(who.save)), next_page_token=token, total=len(rows)
         )
+        add_entries(response.entries, shown)
+        return response
 
     async def AppendTranscript(
         self, request: chat_pb2.AppendTranscriptRequest, context: Any
     ) -> chat_pb2.AppendTranscriptResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         persist = request.persist if request.HasField("persist") else self._roles.get(who.role).persist_history
         rows = rows_from_entries(request.entries, self._limits, persist=persist)
         asked = _asked("transcript", rows, persist) if key else ()
@@ -140,7 +137,7 @@ class ConversationService:
         return await self._answer(who, append)
 
     async def ClearHistory(self, request: chat_pb2.ClearHistoryRequest, context: Any) -> chat_pb2.ClearHistoryResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
 
         def clear() -> chat_pb2.ClearHistoryResponse:
             wiped = self._conversations.clear(who, archive=request.clear_archive, key=key)
@@ -182,23 +179,25 @@ class ConversationService:
         who, turn = actor_from(request.actor), request.input
         role = self._roles.get(who.role)
         options = recall_of(turn, role.recall)
+        tools, tool_cuts = checked_tools(tools_from(request.tools))
         recalled, cuts = await self._recalled(who, turn, options)
         lines = tuple(hit.line() for hit in recalled.hits)
-        asked = request_from(turn, request.tools, lines, options.max_tokens if options else 0, self._limits)
+        asked = request_from(turn, tools, lines, options.max_tokens if options else 0, self._limits)
 
         def build() -> chat_pb2.BuildPromptResponse:
             counter = self._counters.best()
             shown = replace(asked, memory_snapshot=self._snapshot_of(who))
             prompt = self._prompts.build(who, role, shown, counter)
             response = prompt_to(prompt, stable=asked.system_prompt is None)
-            response.cuts.extend(cuts_to((*cuts, *self._counters.cuts(counter))))
+            response.cuts.extend(cuts_to((*tool_cuts, *cuts, *self._counters.cuts(counter))))
             response.recalled.extend(hit.message for hit in recalled.hits[: prompt.recalled])
             response.degraded_reason = common_pb2.DegradedReason.ValueType(recalled.degraded)
             if request.include_wire_json:
                 response.wire_json = json.dumps(wire_body(prompt, role, turn), ensure_ascii=False)
+            response.save.CopyFrom(state_to(self._saves.state(who.save)))
             return response
 
-        return await self._answer(who, build)
+        return build() if self._prompts.in_memory(who) else await self._workers.run(who, build)
 
     async def _history(self, who: ActorId) -> History:
         """Without a thread where the history is in memory."""

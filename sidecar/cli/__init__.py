@@ -15,7 +15,7 @@ _COMMANDS = {
     "stop": ("running", "Ask the daemon on a data folder to end."),
     "token": ("running", "Print the token of the running daemon."),
     "demo": ("demo", "Play a short scene against a real daemon and show each call."),
-    "inspect": ("inspect", "Read saves, actors, documents and versions."),
+    "inspect": ("inspect", "Read saves, actors, documents, versions, conversations and prompts."),
     "models": ("models", "List embedding models; add, verify and remove one."),
     "doctor": ("doctor", "Tell what is wrong with a data folder; changes nothing."),
     "repair": ("doctor", "Mend what doctor found; asks first, keeps what it cuts."),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from sidecar.chat.salvage import check_conversation, check_summary
 from sidecar.cli.options import as_json, data_dir
 from sidecar.errors import LorekeeperError
 from sidecar.memory.salvage import check_document
@@ -17,7 +18,12 @@ from sidecar.storage.folder_lock import FolderLock
 from sidecar.storage.format import FORMAT
 from sidecar.storage.json_file import read_json
 
-CHECKS = {"document.json": check_document}
+CHECKS = {
+    "document.json": check_document,
+    "history.jsonl": check_conversation,
+    "archive.jsonl": check_conversation,
+    "summary.json": check_summary,
+}
 
 
 @click.command()

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from sidecar.cli.inspect_chat import chat, prompt
+from sidecar.cli.inspect_options import actor_options, told
 from sidecar.cli.options import as_json, data_dir
 from sidecar.errors import LorekeeperError
 from sidecar.memory.document import Document, Version
@@ -33,22 +35,13 @@ class Folder:
         self.documents = DocumentStore(disk, self.actors, self.saves, MemorySettings())
 
 
-def actor_options(command: Any) -> Any:
-    """The parts of an actor's address, as options."""
-    for name, words in (
-        ("tenant", "Its tenant."),
-        ("topic", "Its topic."),
-        ("player", "Its player."),
-        ("role", "Its role."),
-        ("actor", "The actor's id; empty: the role itself."),
-    ):
-        command = click.option(f"--{name}", default="", help=words)(command)
-    return click.option("--save", default=DEFAULT_SAVE, show_default=True, help="The save.")(command)
-
-
 @click.group()
 def inspect() -> None:
-    """Read saves, actors, documents and versions."""
+    """Read saves, actors, documents, versions, conversations and prompts."""
+
+
+inspect.add_command(chat)
+inspect.add_command(prompt)
 
 
 @inspect.command()
@@ -114,14 +107,6 @@ def versions(data_dir: Path, as_json: bool, diff: bool, **parts: str) -> None:
             for line in _difference(before, version):
                 click.echo(line)
         before = version.content
-
-
-def told(read: Any) -> Any:
-    """What ``read`` returns; our own errors end the command with their words."""
-    try:
-        return read()
-    except LorekeeperError as error:
-        raise click.ClickException(error.message) from error
 
 
 def show(rows: list[dict[str, Any]], as_json: bool, empty: str) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from sidecar.compaction.tokens import TokenCounter
 
 ELLIPSIS = "…"
+# Characters of a long token: where the search for a suffix begins, so that a long text is not counted whole.
+_LONG_TOKEN = 8
 
 
 def clip(text: str, limit: int) -> str:
@@ -42,7 +44,9 @@ def newest_suffix(text: str, cap: int, counter: TokenCounter) -> str:
         end = text[start:].lstrip()
         return counter.count(end) < cap and counter.count(ELLIPSIS + end) <= cap
 
-    return ELLIPSIS + text[_first_true(fits, len(text)) :].lstrip()
+    near = max(0, len(text) - _LONG_TOKEN * cap)
+    first = 0 if fits(near) else near
+    return ELLIPSIS + text[_first_true(fits, first, len(text)) :].lstrip()
 
 
 def one_line(text: str) -> str:
@@ -54,9 +58,8 @@ def _sign(removed: int) -> str:
     return f"{ELLIPSIS}[+{removed} chars]"
 
 
-def _first_true(holds: Callable[[int], bool], end: int) -> int:
-    """The smallest number up to ``end`` for which ``holds``, given that it holds from there on."""
-    low, high = 0, end
+def _first_true(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest number from ``low`` to ``high`` for which ``holds``, given that it holds from there on."""
     while low < high:
         middle = (low + high) // 2
         if holds(middle):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 from sidecar.compaction.clipping import newest_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
@@ -51,6 +52,14 @@ class Folded:
     summary: StoredSummary
     cuts: tuple[Cut, ...] = ()
     use: ModelUse = field(default_factory=ModelUse)
+
+
+class Fold(Protocol):
+    """A way to fold messages into a summary, oldest first."""
+
+    def __call__(
+        self, stored: StoredSummary, messages: Sequence[Message], *, cap: int, counter: TokenCounter
+    ) -> Folded: ...
 
 
 def fold_as_bullets(stored: StoredSummary, messages: Sequence[Message], *, cap: int, counter: TokenCounter) -> Folded:

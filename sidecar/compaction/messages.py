@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 USER = "user"
 ASSISTANT = "assistant"
@@ -20,4 +21,9 @@ class Message:
 
 def is_role(message: Message, role: str) -> bool:
     """Whether the message is of that role, whatever its case."""
-    return message.role == role or message.role.strip().casefold() == role
+    return _plain(message.role) == role
+
+
+@lru_cache(maxsize=1_024)
+def _plain(role: str) -> str:
+    return role.strip().casefold()

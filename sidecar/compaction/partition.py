@@ -56,7 +56,7 @@ def partition(
     start = fold_start(messages, stored)
     open_messages = messages[start.index :]
     too_many = len(open_messages) > limits.messages
-    too_long = _tokens(open_messages, counter) >= limits.tokens * limits.ratio
+    too_long = _reaches(open_messages, limits.tokens * limits.ratio, counter)
     if not too_many and not too_long:
         return Partition(start.index, start.index)
     split = start.index + split_index(open_messages, limits, counter)
@@ -75,8 +75,14 @@ def cost(message: Message, counter: TokenCounter) -> int:
     return counter.count(flat_text(message))
 
 
-def _tokens(messages: Sequence[Message], counter: TokenCounter) -> int:
-    return sum(cost(message, counter) for message in messages)
+def _reaches(messages: Sequence[Message], tokens: float, counter: TokenCounter) -> bool:
+    """Whether the messages take that many tokens; the newest decide it soonest."""
+    taken = 0
+    for message in reversed(messages):
+        taken += cost(message, counter)
+        if taken >= tokens:
+            return True
+    return taken >= tokens
 
 
 def _first_that_fits(messages: Sequence[Message], tokens: int, counter: TokenCounter) -> int:

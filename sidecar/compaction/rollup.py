@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sidecar.compaction.clipping import newest_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
-from sidecar.compaction.folding import Folded, ModelUse, fold_as_bullets, suffix_cut, visible_text
+from sidecar.compaction.folding import Fold, Folded, ModelUse, fold_as_bullets, suffix_cut, visible_text
 from sidecar.compaction.marker import StoredSummary
 from sidecar.compaction.messages import Message
 from sidecar.compaction.partition import Partition, WindowLimits, partition
@@ -70,16 +70,17 @@ def roll_up(
     *,
     summariser: Summariser | None = None,
     trace_id: str = "",
+    fold: Fold = fold_as_bullets,
 ) -> Snapshot:
     """Folds what no longer fits and answers with what a prompt sends.
 
-    Without a ``summariser`` the folding is always made of bullets.
+    Without a ``summariser`` the folding is that of ``fold``.
     """
     parts = partition(messages, stored if policy.summarize else StoredSummary(), policy.limits, counter)
     if not policy.summarize:
         return _without_summary(messages, stored, parts, policy)
     to_fold = tuple(messages[parts.fold_start : parts.split])
-    folded = _fold(stored, to_fold, policy, counter, summariser, trace_id)
+    folded = _fold(stored, to_fold, policy, counter, summariser, trace_id, fold)
     return _snapshot(messages, to_fold, folded, parts, policy, counter)
 
 
@@ -90,11 +91,12 @@ def _fold(
     counter: TokenCounter,
     summariser: Summariser | None,
     trace_id: str,
+    fold: Fold,
 ) -> Folded:
     cap = policy.summary_cap
     if summariser and policy.wants_model and messages:
         return fold_with_model(stored, messages, summariser=summariser, cap=cap, counter=counter, trace_id=trace_id)
-    folded = fold_as_bullets(stored, messages, cap=cap, counter=counter)
+    folded = fold(stored, messages, cap=cap, counter=counter)
     if not messages or not policy.wants_model:
         return folded
     missing = Cut(CutKind.SUMMARISER, Unit.MESSAGES, 0, len(messages), "no summariser: folded as bullets")

@@ -14,6 +14,7 @@ from sidecar.compaction.folding import rewritten
 from sidecar.compaction.held import HeldResult, compact_held
 from sidecar.compaction.messages import Message
 from sidecar.compaction.pending import Pending
+from sidecar.compaction.requests import require_countable, require_summary_length, require_version
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.summaries import Summary, SummaryStore
 from sidecar.compaction.summariser import Summariser
@@ -32,13 +33,13 @@ from sidecar.compaction.wire import (
     trigger_of,
     window_to,
 )
-from sidecar.errors import InvalidInput, Reason, Stale
+from sidecar.errors import Reason, Stale
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2
 from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import Workers
-from sidecar.wire import actor_from, state_to
+from sidecar.wire import actor_from, key_from, state_to
 
 _TRIES = 3
 _REMEMBERED_ACTORS = 1_000
@@ -85,7 +86,7 @@ class CompactionService:
         self._answers: OrderedDict[ActorId, Answers] = OrderedDict()
 
     async def Compact(self, request: compaction_pb2.CompactRequest, context: Any) -> compaction_pb2.CompactResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         asked, answers, began = asked_from(request), self._answers_of(who), time.perf_counter()
         told = answers.told(key, [request.SerializeToString(deterministic=True).hex()])
         if told is not None:
@@ -138,14 +139,14 @@ class CompactionService:
     async def PutSummary(
         self, request: compaction_pb2.PutSummaryRequest, context: Any
     ) -> compaction_pb2.PutSummaryResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
-        _require_length(request.text, self._limits.max_summary_chars)
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
+        require_summary_length(request.text, self._limits.max_summary_chars)
         return await self._answer(who, partial(self._put, who, request, key))
 
     async def ClearSummary(
         self, request: compaction_pb2.ClearSummaryRequest, context: Any
     ) -> compaction_pb2.ClearSummaryResponse:
-        who, key = actor_from(request.actor), checked_id(request.idempotency_key, "idempotency_key")
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         answers = self._answers_of(who)
 
         def clear() -> compaction_pb2.ClearSummaryResponse:
@@ -159,7 +160,7 @@ class CompactionService:
     async def CountTokens(
         self, request: compaction_pb2.CountTokensRequest, context: Any
     ) -> compaction_pb2.CountTokensResponse:
-        self._require_countable(request.texts)
+        require_countable(request.texts, self._limits)
         counter = self._counter(counter_kind(request.counter))
         tokens = await self._workers.run(
             ("count", id(request)), lambda: [counter.count(text) for text in request.texts]
@@ -214,7 +215,7 @@ class CompactionService:
         if told is not None:
             summary = Summary(put.summary, told["version"], told["updated"])
         else:
-            _require_version(present, expected)
+            require_version(present, expected)
             summary = self._summaries.save(who, put.summary, persist=present.persisted, key=key, request=asked)
         return compaction_pb2.PutSummaryResponse(summary=summary_to(summary, counter), cuts=cuts_to(put.cuts))
 
@@ -224,26 +225,6 @@ class CompactionService:
         if kind is CounterKind.HEURISTIC:
             return self._counters.heuristic()
         return self._counters.calibrated() if kind else self._counters.best()
-
-    def _require_countable(self, texts: Sequence[str]) -> None:
-        if not texts:
-            raise InvalidInput("texts is empty; give at least one", reason=Reason.FIELD_REQUIRED, field="texts")
-        if len(texts) > self._limits.max_count_texts:
-            raise InvalidInput(
-                f"texts has {len(texts)} entries; at most {self._limits.max_count_texts} are allowed in one call",
-                reason=Reason.TOO_MANY_ITEMS,
-                field="texts",
-                limit="compaction.max_count_texts",
-                value=self._limits.max_count_texts,
-            )
-        if sum(map(len, texts)) > self._limits.max_count_chars:
-            raise InvalidInput(
-                f"texts have over {self._limits.max_count_chars} code points together; count them in several calls",
-                reason=Reason.FIELD_TOO_LONG,
-                field="texts",
-                limit="compaction.max_count_chars",
-                value=self._limits.max_count_chars,
-            )
 
     def _answers_of(self, who: ActorId) -> Answers:
         if who not in self._answers:
@@ -259,24 +240,3 @@ class CompactionService:
         response.save.CopyFrom(state_to(self._saves.state(who.save)))
         answered: R = response
         return answered
-
-
-def _require_version(present: Summary, expected: int | None) -> None:
-    if expected is not None and expected != present.version:
-        raise Stale(
-            f"the summary is at version {present.version}, not {expected}; read it again and repeat the call",
-            reason=Reason.VERSION_MISMATCH,
-            field="expected_version",
-            current_version=present.version,
-        )
-
-
-def _require_length(text: str, most: int) -> None:
-    if len(text) > most:
-        raise InvalidInput(
-            f"text has {len(text)} code points; at most {most} are allowed",
-            reason=Reason.FIELD_TOO_LONG,
-            field="text",
-            limit="compaction.max_summary_chars",
-            value=most,
-        )

@@ -133,7 +133,7 @@ class SummaryStore:
         if stored is None:
             return Summary()
         try:
-            return _from_json(stored)
+            return summary_from_json(stored)
         except (KeyError, TypeError, ValueError) as error:
             shown = path.relative_to(self._disk.root).as_posix()
             raise Corrupt(
@@ -161,7 +161,8 @@ def _to_json(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _from_json(value: dict[str, Any]) -> Summary:
+def summary_from_json(value: dict[str, Any]) -> Summary:
+    """The summary of a ``summary.json``. Raises KeyError, TypeError or ValueError for anything else."""
     text = value["Summary"]
     if not isinstance(text, str):
         raise TypeError("a text is expected")

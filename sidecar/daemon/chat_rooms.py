@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sidecar.chat.role_store import RoleStore
     from sidecar.chat.service import ConversationService
     from sidecar.compaction.counters import Counters
+    from sidecar.compaction.fold_memo import FoldMemo
     from sidecar.compaction.service import CompactionService
     from sidecar.compaction.summaries import SummaryStore
     from sidecar.diagnostics import Report
@@ -61,7 +62,8 @@ class ChatRooms:
 
     async def close(self) -> None:
         """Wait for the compactions that have begun."""
-        await self.models.close()
+        if "models" in self.__dict__:
+            await self.models.close()
 
     @cached_property
     def models(self) -> Workers:
@@ -105,7 +107,9 @@ class ChatRooms:
     def part(self) -> ConversationPart:
         from sidecar.chat.actor_part import ConversationPart
 
-        return ConversationPart(self.histories, self.archive, self.summaries, self.memory_snapshots)
+        return ConversationPart(
+            self.histories, self.archive, self.summaries, forgets=(self.memory_snapshots, self.folds)
+        )
 
     @cached_property
     def conversations(self) -> Conversations:
@@ -128,7 +132,15 @@ class ChatRooms:
             documents=self._documents,
             toolbox=self._toolbox,
             settings=self._config.compaction,
+            folds=self.folds,
         )
+
+    @cached_property
+    def folds(self) -> FoldMemo:
+        """Shared with what forgets an actor."""
+        from sidecar.compaction.fold_memo import FoldMemo
+
+        return FoldMemo()
 
     @cached_property
     def compactions(self) -> Compactions:

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from sidecar.wire import Paging
 
 CAPABILITIES = (
+    "chat.backends",
+    "chat.history",
+    "chat.prompt",
+    "chat.roles",
+    "chat.turns",
+    "compaction",
     "embedding",
+    "memory.actors",
     "memory.documents",
     "memory.tool",
-    "memory.actors",
-    "chat.history",
-    "chat.roles",
-    "chat.prompt",
-    "chat.turns",
-    "chat.backends",
-    "compaction",
     "system",
 )
 _EMBEDDING = "lorekeeper.v1.EmbeddingService"
@@ -66,7 +66,7 @@ class Rooms:
         report: Report,
         roles: Mapping[str, KnownRole] | None = None,
     ) -> None:
-        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are those of the game's file."""
+        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own."""
         self._disk = disk
         self._config = config
         self._serving = serving
@@ -95,8 +95,10 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
-        await self.turns.close()
-        await self.chat.close()
+        if "turns" in self.__dict__:
+            await self.turns.close()
+        if "chat" in self.__dict__:
+            await self.chat.close()
         if "engine" in self.__dict__:
             await self.engine.close()
             self.vectors.close()

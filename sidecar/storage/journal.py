@@ -27,6 +27,8 @@ from sidecar.storage.json_file import dump, unique_names
 _HEAD = b'{"crc":"'
 _BODY = len(_HEAD) + 8 + len(b'",')
 _MORE = b'"more":true,'
+_ROW = b'"row":'
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_names)
 _READ_BYTES = 1 << 20
 
 
@@ -196,6 +198,17 @@ def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return b"".join(_encode_line(row, more=number < last) for number, row in enumerate(rows))
 
 
+def whole_rows(data: bytes) -> tuple[list[dict[str, Any]], int]:
+    """The rows of all lines that are whole and as they were written, and how many others there are.
+
+    For mending: it passes bad lines over. An end without a line break is torn, and no line.
+    """
+    lines = data.split(b"\n")[:-1]
+    found = [_parse(line + b"\n", 0) for line in lines]
+    rows = [line.row for line in found if line is not None]
+    return rows, len(lines) - len(rows)
+
+
 def _encode_line(row: Mapping[str, Any], *, more: bool) -> bytes:
     body = (_MORE if more else b"") + b'"row":' + dump(row) + b"}"
     return _head(body) + body + b"\n"
@@ -211,12 +224,14 @@ def _has_more(raw: bytes) -> bool:
 
 def _parse(raw: bytes, offset: int) -> Line | None:
     """The line, or None where it is not whole and as it was written."""
-    body = raw[_BODY:-1]
-    head = _head(body)
+    head = _head(raw[_BODY:-1])
     if not raw.startswith(head) or not raw.endswith(b"}\n"):
         return None
+    start = _BODY + (len(_MORE) if _has_more(raw) else 0)
+    if not raw.startswith(_ROW, start):
+        return None
     try:
-        row = json.loads(b"{" + body, object_pairs_hook=unique_names)["row"]
-    except (ValueError, KeyError, RecursionError):
+        row = _DECODER.decode(raw[start + len(_ROW) : -2].decode("utf-8"))
+    except (ValueError, RecursionError):
         return None
     return Line(offset, len(raw), head[len(_HEAD) :][:8].decode("ascii"), row) if isinstance(row, dict) else None

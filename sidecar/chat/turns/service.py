@@ -114,7 +114,7 @@ class TurnService:
             return BadLine(message.input_id, failed_of(error))
 
     def _tools(self, messages: Sequence[chat_pb2.GameTool], who: ActorId, path: str) -> list[TurnTool]:
-        return tools_from(messages, self._parts.roles.get(who.role), self._parts.limits, path)
+        return tools_from(messages, self._parts.roles.get(who.role), path)
 
     def _opening(self, who: ActorId) -> chat_pb2.TurnEvent:
         tools = [

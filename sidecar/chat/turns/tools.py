@@ -9,10 +9,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from sidecar.chat.prompt import Declaration
 from sidecar.chat.turns.arguments import Schema
-from sidecar.compaction.cuts import Cut, CutKind, Unit
+from sidecar.compaction.cuts import Cut
+from sidecar.memory.tool import ToolSpec
 
-MAX_DESCRIPTION = 500
 _TEXT_CONTRACT = """\
 To call a tool, answer with one JSON object and nothing else: {"name": "<tool>", "arguments": {…}}
 You have these tools:
@@ -33,15 +34,22 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class TurnTool:
-    """A tool that may be called. ``timeout_ms`` 0: no bound. ``parameters`` is its JSON schema."""
+    """A tool that may be called, as it is declared to the model. ``timeout_ms`` 0: no bound.
 
-    name: str
-    description: str
+    ``parameters`` is its JSON schema; ``cut`` tells what of its description the model does not see.
+    """
+
+    declared: Declaration
     parameters: Mapping[str, Any]
     origin: Origin = Origin.GAME
     mutating: bool = False
     repeatable: bool = False
     timeout_ms: int = 30_000
+    cut: Cut | None = None
+
+    @property
+    def name(self) -> str:
+        return self.declared.name
 
     @cached_property
     def schema(self) -> Schema:
@@ -53,13 +61,17 @@ class TurnTool:
         reads = self.origin is Origin.DAEMON and str(arguments.get("action", "")).strip().lower() == "read"
         return self.mutating and not reads
 
-    def shown_description(self) -> str:
-        """As much of the description as a model is sent."""
-        return self.description[:MAX_DESCRIPTION]
 
-    def parameters_json(self) -> str:
-        """The schema as text, sorted, so that the same tool always looks the same."""
-        return json.dumps(self.parameters, ensure_ascii=False, sort_keys=True)
+def own_tool(spec: ToolSpec, *, mutating: bool, timeout_ms: int) -> TurnTool:
+    """A tool of the daemon's own."""
+    parameters = json.dumps(spec.parameters, ensure_ascii=False, sort_keys=True)
+    return TurnTool(
+        Declaration(spec.name, spec.description, parameters),
+        spec.parameters,
+        origin=Origin.DAEMON,
+        mutating=mutating,
+        timeout_ms=timeout_ms,
+    )
 
 
 def allowed(tools: Iterable[TurnTool], names: Iterable[str] | None) -> dict[str, TurnTool]:
@@ -75,22 +87,7 @@ def text_contract(tools: Mapping[str, TurnTool]) -> str:
     if not tools:
         return ""
     lines = [
-        f"- {tool.name}: {tool.shown_description()} Arguments: {tool.parameters_json()}\n" for tool in tools.values()
+        f"- {tool.name}: {tool.declared.description} Arguments: {tool.declared.parameters}\n" for tool in tools.values()
     ]
     own = tools.get(_MEMORY)
     return _TEXT_CONTRACT + "".join(lines) + (_MEMORY_RULE if own and own.origin is Origin.DAEMON else "")
-
-
-def description_cuts(tools: Iterable[TurnTool]) -> list[Cut]:
-    """Which descriptions are longer than a model is sent."""
-    return [
-        Cut(
-            CutKind.TOOL_DESCRIPTION,
-            Unit.CODE_POINTS,
-            MAX_DESCRIPTION,
-            len(tool.description) - MAX_DESCRIPTION,
-            f"{tool.name}: a model is sent {MAX_DESCRIPTION} code points of a description",
-        )
-        for tool in tools
-        if len(tool.description) > MAX_DESCRIPTION
-    ]

@@ -17,7 +17,6 @@ from dataclasses import replace
 
 from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of
 from sidecar.chat.backends.wire import ASSISTANT, USER, WireMessage
-from sidecar.chat.prompt import Declaration
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.recall import Recalled
 from sidecar.chat.roles import for_source
@@ -49,7 +48,7 @@ from sidecar.chat.turns.parts import TurnParts
 from sidecar.chat.turns.recalling import recalled_for
 from sidecar.chat.turns.rounds import Rounds
 from sidecar.chat.turns.structured import checked_answer
-from sidecar.chat.turns.tools import Origin, TurnTool, allowed, description_cuts
+from sidecar.chat.turns.tools import TurnTool, allowed, own_tool
 from sidecar.compaction.cuts import Cut
 from sidecar.errors import LorekeeperError
 from sidecar.storage.keys import ActorId
@@ -207,22 +206,13 @@ class Turn:
         return True
 
     def _opening(self, recalled: Recalled) -> Opening:
-        declared = tuple(
-            Declaration(tool.name, tool.shown_description(), tool.parameters_json()) for tool in self._game_tools
-        )
+        declared = tuple(tool.declared for tool in self._game_tools)
         return Opening(self._parts, self._who, self._role, self._turn, declared, recalled, self._ledger.line_kept)
 
     def _tools(self, prompt: Prompt) -> dict[str, TurnTool]:
         """The tools of this turn: the daemon's and the game's, as far as the prompt declares them."""
         own = [
-            TurnTool(
-                tool.spec.name,
-                tool.spec.description,
-                tool.spec.parameters,
-                origin=Origin.DAEMON,
-                mutating=tool.mutating,
-                timeout_ms=self._role.tool_timeout_ms,
-            )
+            own_tool(tool.spec, mutating=tool.mutating, timeout_ms=self._role.tool_timeout_ms)
             for tool in self._parts.toolbox.offered(self._who)
         ]
         return allowed([*own, *self._game_tools], [tool.name for tool in prompt.tools])
@@ -244,7 +234,7 @@ class Turn:
             message = "the search for memories was less than it could be"
             await self._tell(Warned(Trouble.RECALL_DEGRADED, message, {"reason": str(recalled.degraded)}))
         counting = self._parts.counters.cuts(prompt.counter)
-        for cut in (*cuts, *prompt.cuts, *counting, *description_cuts(self._game_tools)):
+        for cut in (*cuts, *prompt.cuts, *counting, *(tool.cut for tool in self._game_tools if tool.cut)):
             await self._tell(WasCut(cut))
 
     async def _tell(self, event: Event) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from sidecar.chat.game_tools import checked_tools
+from sidecar.chat.prompt import Declaration
+from sidecar.chat.prompt_wire import request_from
+from sidecar.chat.prompt_wire import tools_from as declarations_from
 from sidecar.chat.role_messages import recall_of
 from sidecar.chat.roles import Role
 from sidecar.chat.turns.arguments import InvalidSchema, Schema, read_schema
@@ -25,15 +28,14 @@ from sidecar.chat.turns.events import (
 )
 from sidecar.chat.turns.input import AnswerForm, ToolChoice, TurnInput
 from sidecar.chat.turns.tools import TurnTool
-from sidecar.chat.wire import moment_from, request_from
+from sidecar.chat.wire import moment_from
+from sidecar.compaction.cuts import Cut
 from sidecar.compaction.wire import count_to, cuts_to, window_to
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2
 from sidecar.settings import ChatSettings, TurnSettings
 from sidecar.storage.keys import checked_id
 
-OWN_TOOLS = frozenset({"memory", "remember_game_memory", "search_game_memory"})
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HIGHEST_TEMPERATURE = 2.0
 
 
@@ -62,23 +64,23 @@ def turn_from(message: chat_pb2.TurnInput, role: Role, chat: ChatSettings, limit
     )
 
 
-def tools_from(messages: Sequence[chat_pb2.GameTool], role: Role, limits: TurnSettings, path: str) -> list[TurnTool]:
-    """The game's tools, checked. Raises InvalidInput that names the field."""
-    if len(messages) > limits.max_tools:
-        raise InvalidInput(
-            f"{path} has {len(messages)} tools; the limit is {limits.max_tools}",
-            reason=Reason.TOO_MANY_ITEMS,
-            field=path,
-            limit="turns.max_tools",
-            value=limits.max_tools,
+def tools_from(messages: Sequence[chat_pb2.GameTool], role: Role, path: str) -> list[TurnTool]:
+    """The game's tools, checked. Raises InvalidInput that names the field below ``path``."""
+    try:
+        shown, cuts = checked_tools(declarations_from(messages))
+    except InvalidInput as error:
+        raise _moved(error, path) from error
+    left = iter(cuts)
+    return [
+        _tool_from(
+            message,
+            tool,
+            role,
+            next(left) if tool.description != message.description else None,
+            f"{path}[{place}]",
         )
-    tools: dict[str, TurnTool] = {}
-    for place, message in enumerate(messages):
-        tool = _tool_from(message, role, limits, f"{path}[{place}]")
-        if tool.name in tools:
-            raise _wrong(f"{path}[{place}].name", "stands twice; names of tools must differ", Reason.FIELD_INVALID)
-        tools[tool.name] = tool
-    return list(tools.values())
+        for place, (message, tool) in enumerate(zip(messages, shown, strict=True))
+    ]
 
 
 def event_to(event: Event, *, sequence: int, turn_id: str, input_id: str) -> chat_pb2.TurnEvent:
@@ -106,26 +108,27 @@ def failure_to(failed: Failed) -> chat_pb2.TurnFailure:
     return message
 
 
-def _tool_from(message: chat_pb2.GameTool, role: Role, limits: TurnSettings, path: str) -> TurnTool:
-    if not _NAME.fullmatch(message.name):
-        raise _wrong(f"{path}.name", "must be 1 to 64 letters, digits, _ or -", Reason.FIELD_INVALID)
-    if message.name.casefold() in OWN_TOOLS:
-        raise _wrong(f"{path}.name", "is the name of a tool of the daemon's own; choose another", Reason.FIELD_INVALID)
-    if len(message.parameters_json) > limits.max_schema_chars:
-        raise _too_long(f"{path}.parameters_json", limits)
+def _tool_from(message: chat_pb2.GameTool, shown: Declaration, role: Role, cut: Cut | None, path: str) -> TurnTool:
     try:
         parameters = read_schema(message.parameters_json)
     except InvalidSchema as error:
         raise _wrong(f"{path}.parameters_json", f"is no JSON schema: {error}", Reason.SCHEMA_INVALID) from error
     timeout = _number(message, "timeout_ms", low=0, path=path)
     return TurnTool(
-        name=message.name,
-        description=message.description,
+        declared=shown,
         parameters=parameters,
         mutating=message.mutating,
         repeatable=message.repeatable,
         timeout_ms=role.tool_timeout_ms if timeout is None else timeout,
+        cut=cut,
     )
+
+
+def _moved(error: InvalidInput, path: str) -> InvalidInput:
+    """The same error for tools that stand elsewhere in the request."""
+    message = error.message.replace("tools", path, 1)
+    field = error.field.replace("tools", path, 1)
+    return InvalidInput(message, reason=error.reason, field=field, **error.metadata)
 
 
 def _form(text: str, limits: TurnSettings) -> AnswerForm | None:

@@ -1,0 +1,119 @@
+"""Between the contract's turns and prompts and our own. Only the services use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sidecar.chat.prompt import Attachment, Declaration, Line, Section
+from sidecar.chat.prompts import Prompt, PromptRequest, SectionSize
+from sidecar.chat.roles import Role
+from sidecar.chat.wire import require_count, require_length
+from sidecar.compaction.wire import budget_to, count_to, cuts_to, window_to
+from sidecar.gen.lorekeeper.v1 import chat_pb2, memory_pb2
+from sidecar.settings import ChatSettings
+
+_MAX_ATTACHMENTS = 32
+_MAX_TELEMETRY = 256
+
+
+def request_from(
+    message: chat_pb2.TurnInput,
+    tools: tuple[Declaration, ...],
+    recalled: tuple[str, ...],
+    recall_tokens: int,
+    limits: ChatSettings,
+) -> PromptRequest:
+    """A turn, as far as the prompt is concerned. Raises InvalidInput."""
+    for field in ("text", "instructions", "world_state", "system_prompt"):
+        require_length(getattr(message, field), f"input.{field}", limits.max_content_chars)
+    return PromptRequest(
+        line=line_from(message),
+        system_prompt=message.system_prompt if message.HasField("system_prompt") else None,
+        instructions=message.instructions,
+        world_state=message.world_state,
+        recalled=recalled,
+        recall_tokens=recall_tokens,
+        game_tools=tools,
+        allowed_tools=_allowed(message),
+        context_tokens=message.context_tokens if message.HasField("context_tokens") else None,
+        max_output_tokens=message.max_output_tokens if message.HasField("max_output_tokens") else None,
+    )
+
+
+def line_from(message: chat_pb2.TurnInput) -> Line:
+    """What the player says. Raises InvalidInput."""
+    require_count(len(message.attachments), "input.attachments", least=0, most=_MAX_ATTACHMENTS)
+    require_count(len(message.telemetry), "input.telemetry", least=0, most=_MAX_TELEMETRY)
+    return Line(
+        message.text,
+        tuple(Attachment(each.name, each.media_type, each.bytes) for each in message.attachments),
+        dict(message.telemetry),
+        message.source_tag,
+    )
+
+
+def prompt_to(prompt: Prompt, *, stable: bool) -> chat_pb2.BuildPromptResponse:
+    """The prompt without what belongs to the save, the backend and the search."""
+    return chat_pb2.BuildPromptResponse(
+        messages=[
+            chat_pb2.PromptMessage(
+                role=sent.role, content=sent.content, section=_kind(sent.section), tokens=sent.tokens
+            )
+            for sent in prompt.messages
+        ],
+        tools=[_tool_to(tool) for tool in prompt.tools],
+        sections=[_section_to(size, prompt) for size in prompt.sections],
+        budget=budget_to(prompt.budget),
+        window=window_to(prompt.snapshot, stored=prompt.stored, counter=prompt.counter),
+        cuts=cuts_to(prompt.cuts),
+        total=count_to(prompt.tokens, prompt.counter.kind),
+        stable_prefix_messages=int(stable),
+    )
+
+
+def wire_body(prompt: Prompt, role: Role, turn: chat_pb2.TurnInput) -> dict[str, Any]:
+    """The body of a chat-completions request, as far as no backend has a say in it."""
+    body: dict[str, Any] = {"messages": [{"role": sent.role, "content": sent.content} for sent in prompt.messages]}
+    if prompt.tools:
+        body["tools"] = [tool.function() for tool in prompt.tools]
+    temperature = turn.temperature if turn.HasField("temperature") else role.temperature
+    longest = turn.max_output_tokens if turn.HasField("max_output_tokens") else role.max_output_tokens
+    return (
+        body
+        | ({"temperature": temperature} if temperature is not None else {})
+        | ({"max_tokens": longest} if longest else {})
+    )
+
+
+def tools_from(tools: Iterable[chat_pb2.GameTool]) -> list[Declaration]:
+    """The tools that a game offers, as it gave them."""
+    return [Declaration(tool.name, tool.description, tool.parameters_json) for tool in tools]
+
+
+def _allowed(message: chat_pb2.TurnInput) -> tuple[str, ...] | None:
+    if message.tool_choice == chat_pb2.TOOL_CHOICE_NONE:
+        return ()
+    return tuple(message.allowed_tools.names) if message.HasField("allowed_tools") else None
+
+
+def _tool_to(tool: Declaration) -> memory_pb2.Tool:
+    return memory_pb2.Tool(
+        name=tool.name,
+        description=tool.description,
+        parameters_json=tool.parameters,
+        function_json=tool.function_json(),
+    )
+
+
+def _section_to(size: SectionSize, prompt: Prompt) -> chat_pb2.PromptSection:
+    return chat_pb2.PromptSection(
+        kind=_kind(size.section),
+        count=count_to(size.tokens, prompt.counter.kind),
+        code_points=size.code_points,
+        messages=size.messages,
+    )
+
+
+def _kind(section: Section) -> chat_pb2.PromptSectionKind.ValueType:
+    return chat_pb2.PromptSectionKind.ValueType(section)

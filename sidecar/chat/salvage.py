@@ -1,0 +1,64 @@
+"""What can still be read of a damaged history, archive or summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sidecar.chat.history import Caps, History
+from sidecar.chat.history_store import take_row
+from sidecar.chat.open_histories import OpenHistory
+from sidecar.compaction.answers import Answers
+from sidecar.compaction.summaries import summary_from_json
+from sidecar.storage.check import Finding, keep_and_replace
+from sidecar.storage.disk import Disk
+from sidecar.storage.journal import Journal, encode, whole_rows
+from sidecar.storage.json_file import read_json
+
+
+def check_conversation(disk: Disk, path: Path) -> Iterator[Finding]:
+    """A finding where a line of ``history.jsonl`` or ``archive.jsonl`` cannot be read; mending keeps the others.
+
+    A torn end is none: the daemon cuts it off by itself.
+    """
+    rows, bad = whole_rows(disk.read(path))
+    taken = [row for row in rows if _can_be_taken(disk, path, row)]
+    bad += len(rows) - len(taken)
+    if bad:
+        yield Finding(
+            file=path.relative_to(disk.root).as_posix(),
+            problem=f"{bad} of its lines cannot be read",
+            remedy=f"go on with the {len(taken)} lines that can; keep the damaged file",
+            mend=lambda: _mend(disk, path, taken),
+        )
+
+
+def check_summary(disk: Disk, path: Path) -> Iterator[Finding]:
+    """A finding where the summary cannot be read; without it the history is folded again."""
+    try:
+        summary_from_json(read_json(disk, path) or {})
+    except Exception as error:
+        yield Finding(
+            file=path.relative_to(disk.root).as_posix(),
+            problem=f"the summary cannot be read ({type(error).__name__})",
+            remedy="begin without one: the stored history is folded again; keep the damaged file",
+            mend=lambda: _set_aside(disk, path),
+        )
+
+
+def _can_be_taken(disk: Disk, path: Path, row: dict[str, Any]) -> bool:
+    opened = OpenHistory(History(Caps(1, 1)), Journal(disk, path), Answers(1))
+    try:
+        take_row(opened, row)
+    except (KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _mend(disk: Disk, path: Path, rows: list[dict[str, Any]]) -> None:
+    keep_and_replace(disk, path, b"".join(encode([row]) for row in rows))
+
+
+def _set_aside(disk: Disk, path: Path) -> None:
+    keep_and_replace(disk, path, None)
