@@ -14,6 +14,7 @@ _COMMANDS = {
     "status": ("running", "Tell what the daemon on a data folder is doing."),
     "stop": ("running", "Ask the daemon on a data folder to end."),
     "token": ("running", "Print the token of the running daemon."),
+    "backends": ("backends", "Find the model servers of this machine and what they can do."),
     "demo": ("demo", "Play a short scene against a real daemon and show each call."),
     "inspect": ("inspect", "Read saves, actors, documents, versions, conversations and prompts."),
     "models": ("models", "List embedding models; add, verify and remove one."),

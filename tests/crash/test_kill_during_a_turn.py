@@ -1,4 +1,4 @@
-"""A daemon that is killed in the middle of a turn: after a restart the player's line is there once, never half an answer."""
+"""A daemon that is killed in the middle of a turn: the player's line is there once, never half an answer."""
 
 from __future__ import annotations
 

@@ -43,6 +43,7 @@ class BackendClient:
     def __init__(self, limits: BackendSettings) -> None:
         self._limits = limits
         self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
+        self._making = asyncio.Lock()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -74,11 +75,12 @@ class BackendClient:
         self, backend: Backend, method: str, path: str, *, key: str, body: bytes = b"", at_root: bool = False
     ) -> AsyncIterator[httpx.Response]:
         """A response with a good status. What httpx raises becomes BackendFailed."""
+        base = _root(backend.base_url) if at_root else backend.base_url
+        client = await self._client(base)
         import httpx
 
-        base = _root(backend.base_url) if at_root else backend.base_url
         try:
-            async with self._client(base).stream(
+            async with client.stream(
                 method,
                 f"{base}{path}",
                 content=body or None,
@@ -125,20 +127,21 @@ class BackendClient:
         for part in stream.end(delimited=delimited):
             yield part
 
-    def _client(self, base: str) -> httpx.AsyncClient:
-        """One client for this machine and one for others; without TLS no certificates are loaded."""
+    async def _client(self, base: str) -> httpx.AsyncClient:
+        """One client for this machine and one for others, made in a thread: the first one reads a large library."""
+        parts = urlsplit(base)
+        spot = is_loopback(parts.hostname or ""), parts.scheme == "https"
+        async with self._making:
+            if spot not in self._clients:
+                self._clients[spot] = await asyncio.to_thread(self._made, *spot)
+        return self._clients[spot]
+
+    def _made(self, local: bool, secure: bool) -> httpx.AsyncClient:
+        """Without TLS no certificates are loaded."""
         import httpx
 
-        parts = urlsplit(base)
-        local, secure = is_loopback(parts.hostname or ""), parts.scheme == "https"
-        client = self._clients.get((local, secure))
-        if client is None:
-            pool = httpx.Limits(max_connections=self._limits.max_connections, max_keepalive_connections=64)
-            client = httpx.AsyncClient(
-                verify=secure, trust_env=not local, follow_redirects=False, limits=pool, headers={"accept": "*/*"}
-            )
-            self._clients[local, secure] = client
-        return client
+        pool = httpx.Limits(max_connections=self._limits.max_connections, max_keepalive_connections=64)
+        return httpx.AsyncClient(verify=secure, trust_env=not local, follow_redirects=False, limits=pool)
 
 
 def key_of(backend: Backend, given: str = "") -> str:
