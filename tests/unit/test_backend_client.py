@@ -46,7 +46,10 @@ def failed(backend, **more):
 
 def test_each_piece_of_text_comes_on_its_own(server, backend):
     server.play(stream("Good ", "day", ".", tokens=usage(9, 3)))
-    assert asked(backend) == (["Good ", "day", "."], Answer(finish="stop", tokens=Tokens(9, 3), model="scripted"))
+    assert asked(backend) == (
+        ["Good ", "day", "."],
+        Answer(finish="stop", tokens=Tokens(9, 3), model="scripted", streamed=True),
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
@@ -71,7 +74,10 @@ def test_an_answer_that_is_not_streamed_is_one_piece(server, backend):
 def test_a_stream_without_done_ends_when_the_answer_is_complete(server, backend):
     closing = event({"choices": [{"delta": {}, "finish_reason": "stop"}]})
     server.play(Reply([delta(content="Hi"), closing], hold=True))
-    assert asked(backend, limits=BackendSettings(end_grace_ms=50)) == (["Hi"], Answer(finish="stop", model="scripted"))
+    assert asked(backend, limits=BackendSettings(end_grace_ms=50)) == (
+        ["Hi"],
+        Answer(finish="stop", model="scripted", streamed=True),
+    )
 
 
 def test_a_stream_that_ends_cleanly_without_any_last_word_is_whole(server, backend):

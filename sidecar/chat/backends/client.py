@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import httpx
 
 _MAX_ERROR_BYTES = 65_536
+_END_SECONDS = 0.05
 _DONE = "[DONE]"
 
 
@@ -113,11 +114,7 @@ class BackendClient:
     async def _streamed(self, response: httpx.Response) -> AsyncGenerator[str | Answer, None]:
         stream = _Stream(self._limits.max_event_bytes)
         chunks, size = response.aiter_bytes(), 0
-        while not stream.done:
-            grace = self._limits.end_grace_ms / 1_000 if stream.parts.ended else None
-            chunk = await _next(chunks, grace)
-            if chunk is None:
-                break
+        while (chunk := await _next(chunks, self._grace(stream))) is not None:
             size += len(chunk)
             if size > self._limits.max_answer_bytes:
                 raise BackendFailed(_too_long())
@@ -126,6 +123,15 @@ class BackendClient:
         delimited = any(name in response.headers for name in ("content-length", "transfer-encoding"))
         for part in stream.end(delimited=delimited):
             yield part
+
+    def _grace(self, stream: _Stream) -> float | None:
+        """How long to wait for more, in seconds: for the end of the body only, the token count, or as long as it takes.
+
+        A body that is read to its end leaves the connection open for the next turn.
+        """
+        if stream.done:
+            return _END_SECONDS
+        return self._limits.end_grace_ms / 1_000 if stream.parts.ended else None
 
     async def _client(self, base: str) -> httpx.AsyncClient:
         """One client for this machine and one for others, made in a thread: the first one reads a large library."""
