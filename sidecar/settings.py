@@ -89,10 +89,28 @@ class RecordSettings:
     max_page: int = limit(1_000, 1, 10_000, "records", "records in one page")
     max_groups: int = limit(1_000, 1, 100_000, "groups", "groups of a save")
     max_members: int = limit(10_000, 1, 1_000_000, "members", "members of a group")
+    max_tool_result_chars: int = limit(
+        262_144, 1_024, 10_000_000, "code points", "the longest answer of the search tool; records are left out whole"
+    )
+    kept_answers: int = limit(1_024, 1, 100_000, "answers", "answers kept for idempotency keys while the daemon runs")
     max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
-    max_cached_heads: int = limit(200_000, 1_000, 10_000_000, "records", "records of open owners, without their texts")
     max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")
     max_waiting_owners: int = limit(20_000, 1, 1_000_000, "owners", "owners whose added records wait for their journal")
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Search and its derived index."""
+
+    language: str = option("english", "the language of the texts: its words are stemmed and its stop words dropped")
+    default_hits: int = limit(10, 0, 512, "hits", "hits of a search that names no limit")
+    max_hits: int = limit(512, 1, 512, "hits", "the most hits of a search; more are lowered and told as a cut")
+    max_query_chars: int = limit(1_000_000, 1_000, 1_000_000, "code points", "the longest query text")
+    max_cached_views: int = limit(4_096, 16, 1_000_000, "owners", "owners whose words are kept in memory")
+    max_cached_rows: int = limit(200_000, 1_000, 10_000_000, "records", "records whose words are kept in memory")
+    max_recent_answers: int = limit(512, 1, 100_000, "answers", "answers kept while nothing of their save changes")
+    index_batch: int = limit(256, 1, 10_000, "owners", "owners indexed in one transaction")
+    index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 
 
 @dataclass(frozen=True)
@@ -219,6 +237,8 @@ class Config:
     memory: MemorySettings = field(default_factory=MemorySettings)
     backends: BackendSettings = field(default_factory=BackendSettings)
     turns: TurnSettings = field(default_factory=TurnSettings)
+    records: RecordSettings = field(default_factory=RecordSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)

@@ -12,7 +12,9 @@ import click
 
 from sidecar.cli.inspect_chat import chat, prompt
 from sidecar.cli.inspect_options import actor_options, told
+from sidecar.cli.inspect_records import records
 from sidecar.cli.options import as_json, data_dir
+from sidecar.cli.tables import show
 from sidecar.errors import LorekeeperError
 from sidecar.memory.document import Document, Version
 from sidecar.memory.document_store import DocumentStore
@@ -37,11 +39,12 @@ class Folder:
 
 @click.group()
 def inspect() -> None:
-    """Read saves, actors, documents, versions, conversations and prompts."""
+    """Read saves, actors, documents, versions, records, conversations and prompts."""
 
 
 inspect.add_command(chat)
 inspect.add_command(prompt)
+inspect.add_command(records)
 
 
 @inspect.command()
@@ -107,20 +110,6 @@ def versions(data_dir: Path, as_json: bool, diff: bool, **parts: str) -> None:
             for line in _difference(before, version):
                 click.echo(line)
         before = version.content
-
-
-def show(rows: list[dict[str, Any]], as_json: bool, empty: str) -> None:
-    """Rows as JSON, or as a table with a column for each name."""
-    if as_json:
-        click.echo(json.dumps(rows))
-        return
-    if not rows:
-        click.echo(empty, err=True)
-        return
-    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}
-    click.secho("  ".join(f"{name:<{width}}" for name, width in widths.items()), bold=True)
-    for row in rows:
-        click.echo("  ".join(f"{row[name]!s:<{width}}" for name, width in widths.items()))
 
 
 def _actor_row(folder: Folder, who: ActorId) -> dict[str, Any]:

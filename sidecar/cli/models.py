@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from sidecar.cli.inspect import show
 from sidecar.cli.inspect_options import told
 from sidecar.cli.options import as_json, data_dir
+from sidecar.cli.tables import show
 from sidecar.embedding.catalogue import Catalogue, ModelSource
 from sidecar.embedding.listing import ListedModel, listed
 from sidecar.embedding.loading import verified

@@ -19,6 +19,7 @@ from sidecar.storage.disk import Disk, FileDisk, SessionDisk
 if TYPE_CHECKING:
     from sidecar.chat.role_store import KnownRole, RoleStore
     from sidecar.daemon.chat_rooms import ChatRooms
+    from sidecar.daemon.record_rooms import RecordRooms
     from sidecar.daemon.turn_rooms import BackendRooms, TurnRooms
     from sidecar.embedding.engine import EmbeddingEngine
     from sidecar.embedding.service import EmbeddingService
@@ -41,7 +42,11 @@ CAPABILITIES = (
     "embedding",
     "memory.actors",
     "memory.documents",
+    "memory.groups",
+    "memory.records",
+    "memory.retention",
     "memory.tool",
+    "search.lexical",
     "system",
 )
 _EMBEDDING = "lorekeeper.v1.EmbeddingService"
@@ -77,7 +82,8 @@ class Rooms:
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
-            "lorekeeper.v1.MemoryService": lambda: [self.memory_service],
+            "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.records.service],
+            "lorekeeper.v1.SearchService": lambda: [self.records.search_service],
             "lorekeeper.v1.ChatService": lambda: [self.chat.service, self.turns.service, self.backends.service],
             "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
             _EMBEDDING: lambda: [self.embedding_service],
@@ -103,6 +109,8 @@ class Rooms:
             await self.engine.close()
             self.vectors.close()
         await self.workers.close()
+        if "records" in self.__dict__:
+            self.records.close()
         self.saves.close()
 
     @cached_property
@@ -134,18 +142,25 @@ class Rooms:
     def toolbox(self) -> Toolbox:
         from sidecar.memory.toolbox import MemoryTool, Toolbox
 
-        return Toolbox([MemoryTool(self.documents, remembers=lambda role: self.roles.get(role).memory_tool)])
+        def remembers(role: str) -> bool:
+            return self.roles.get(role).memory_tool
+
+        def offers(role: str, tool: str) -> bool:
+            allowed = self.roles.get(role).allowed_tools
+            return remembers(role) and (allowed is None or tool in allowed)
+
+        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
 
     @cached_property
     def memory_service(self) -> DocumentService:
         from sidecar.memory.actor_files import ActorFiles, ActorPart
         from sidecar.memory.service import DocumentService
 
-        parts: list[ActorPart] = [self.documents, self.chat.part]
+        parts: list[ActorPart] = [self.documents, self.chat.part, self.records.store, self.records.indexes]
         return DocumentService(
             store=self.documents,
             toolbox=self.toolbox,
-            files=ActorFiles(self._disk, self.actors, self.saves, parts=parts),
+            files=ActorFiles(self._disk, self.actors, self.saves, parts=parts, settle=self.records.store.settle),
             saves=self.saves,
             workers=self.workers,
             limits=self._config.memory,
@@ -224,6 +239,20 @@ class Rooms:
         from sidecar.embedding.service import EmbeddingService
 
         return EmbeddingService(self.engine, self.vectors, self._paging)
+
+    @cached_property
+    def records(self) -> RecordRooms:
+        from sidecar.daemon.record_rooms import RecordRooms
+
+        return RecordRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            paging=self._paging,
+        )
 
     @property
     def _paging(self) -> Paging:

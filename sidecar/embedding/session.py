@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sidecar.embedding.identity import unit_vectors
 from sidecar.embedding.manifest import ModelDeclaration, Pooling
 from sidecar.embedding.onnx_library import onnx_runtime
-from sidecar.errors import LorekeeperError, NotReady, Reason
+from sidecar.errors import LorekeeperError, NotReady, Reason, Unavailable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,7 +89,10 @@ class OnnxSession:
 
 
 def cancelled() -> LorekeeperError:
-    return LorekeeperError("the embedding was stopped", reason=Reason.EMBEDDING_CANCELLED)
+    return Unavailable(
+        "the run was stopped because the model is unloaded or the daemon ends; try again later",
+        reason=Reason.EMBEDDING_CANCELLED,
+    )
 
 
 def _open(weights: bytes, options: SessionOptions) -> Any:

@@ -156,17 +156,23 @@ class VectorStore:
             self._with(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
 
     def _with(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do the work; a file that is damaged is thrown away and begun again, once."""
+        """Do the work, a second time where it fails; a file that is damaged is thrown away in between.
+
+        Raises STORE_FAILED where the disk is full or refuses.
+        """
         import sqlite3
 
         with self._lock:
             try:
                 return work(self._connection())
-            except sqlite3.DatabaseError:
-                self._begin_again()
+            except (sqlite3.Error, OSError) as error:
+                damaged = getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
             try:
+                self._drop()
+                if damaged:
+                    self._throw_away()
                 return work(self._connection())
-            except sqlite3.Error as error:
+            except (sqlite3.Error, OSError) as error:
                 raise _unavailable() from error
 
     def _connection(self) -> sqlite3.Connection:
@@ -191,8 +197,7 @@ class VectorStore:
             self._open.close()
         self._open = None
 
-    def _begin_again(self) -> None:
-        self._drop()
+    def _throw_away(self) -> None:
         if self._path is None:
             return
         for suffix in ("", "-wal", "-shm"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -35,17 +35,28 @@ class ActorPart(Protocol):
 class ActorFiles:
     """Every room that keeps something of an actor is one of ``parts``."""
 
-    def __init__(self, disk: Disk, actors: Actors, saves: SaveStates, parts: Sequence[ActorPart]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        actors: Actors,
+        saves: SaveStates,
+        parts: Sequence[ActorPart],
+        *,
+        settle: Callable[[str], None],
+    ) -> None:
+        """``settle`` brings what is safe elsewhere into the folders of a save's actors."""
         self._disk = disk
         self._actors = actors
         self._saves = saves
         self._parts = parts
+        self._settle = settle
 
     def actors(self, save: str, *, role: str, player: str, after: str) -> Iterator[ActorId]:
         """The actors of a save in a stable order, those of one role or one player where these are not empty.
 
         ``after`` is the :meth:`key` of the last one that is known already.
         """
+        self._settle(save)
         for who in self._actors.of_save(save, after=after):
             if role in ("", who.role) and player in ("", who.player):
                 yield who
@@ -61,6 +72,7 @@ class ActorFiles:
 
     def measure(self, who: ActorId) -> dict[str, int] | None:
         """What an erasure would remove; None where nothing is kept."""
+        self._settle(who.save)
         if not self._actors.exists(who):
             return None
         measured = {"actors": 1, "bytes": self._bytes(who)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 from sidecar.errors import InvalidInput, Reason
@@ -49,4 +50,4 @@ def moment_row(moment: Moment) -> list[Any]:
 
 def moment_of(row: list[Any]) -> Moment:
     """The moment of a :func:`moment_row`."""
-    return Moment(*row)
+    return Moment(intern(row[0]), *row[1:])

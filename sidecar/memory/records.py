@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from sys import intern
 from typing import Any
 
 from sidecar.memory.canonical_json import canonical, string_leaves
@@ -106,8 +107,9 @@ def searched_text(record: Record) -> str:
 def content_hash(record: Record) -> str:
     """32 hexadecimal digits over all that was given; equal for texts of JSON that say the same."""
     row = record_row(record)
-    row["payload"] = json.loads(record.payload)
-    return hashlib.sha256(canonical(row).encode("utf-8")).hexdigest()[:32]
+    payload = canonical(json.loads(row.pop("payload")))
+    given = json.dumps(row, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(f"{given}\n{payload}".encode()).hexdigest()[:32]
 
 
 def record_row(record: Record) -> dict[str, Any]:
@@ -140,34 +142,34 @@ def record_row(record: Record) -> dict[str, Any]:
     return row
 
 
-def record_of(row: Mapping[str, Any]) -> Record:
+def record_of(row: Mapping[str, Any], save: str) -> Record:
     """The record of a :func:`record_row`. Raises KeyError, TypeError or ValueError for anything else."""
     return Record(
         head=head_of(row),
         payload=row["payload"],
         text=row.get("text", ""),
         metadata=row.get("metadata", _NO_METADATA),
-        shares=tuple(map(share_of, row.get("shares", ()))),
+        shares=tuple(share_of(share, save) for share in row.get("shares", ())),
     )
 
 
 def head_of(row: Mapping[str, Any]) -> RecordHead:
-    """The head of a :func:`record_row`."""
+    """The head of a :func:`record_row`. Texts that many records share are kept once."""
     expires = row.get("expires")
     return RecordHead(
         record_id=row["id"],
-        scope=row["scope"],
+        scope=intern(row["scope"]),
         kind=Kind(row["kind"]),
         moment=moment_of(row["moment"]),
         importance=float(row["importance"]),
-        tags=tuple(row.get("tags", ())),
+        tags=tuple(map(intern, row.get("tags", ()))),
         expires=moment_of(expires) if expires else None,
         source_input_id=row.get("source", ""),
-        conversation_id=row.get("conversation", ""),
+        conversation_id=intern(row.get("conversation", "")),
         ordinal=row.get("ordinal"),
         authority=Authority(row.get("authority", Authority.GAME)),
         audience=tuple(row.get("audience", ())),
-        speaker=row.get("speaker", ""),
+        speaker=intern(row.get("speaker", "")),
         pinned=row.get("pinned", False),
         supersedes=row.get("supersedes", ""),
     )
@@ -187,14 +189,14 @@ def share_row(share: Share) -> dict[str, Any]:
     return row
 
 
-def share_of(row: Mapping[str, Any]) -> Share:
-    """The share of a :func:`share_row`."""
+def share_of(row: Mapping[str, Any], save: str) -> Share:
+    """The share of a :func:`share_row` in ``save``."""
     told_by = row.get("told_by")
     return Share(
-        recipient=actor_of(row["to"]),
+        recipient=actor_of(row["to"], save),
         kind=ShareKind(row["kind"]),
         moment=moment_of(row["moment"]),
-        told_by=actor_of(told_by) if told_by else None,
+        told_by=actor_of(told_by, save) if told_by else None,
         confidence=float(row.get("confidence", 1.0)),
     )
 
@@ -207,6 +209,6 @@ def actor_row(who: ActorId) -> list[str]:
     return parts
 
 
-def actor_of(row: list[str], save: str = "") -> ActorId:
+def actor_of(row: list[str], save: str) -> ActorId:
     """The address of an :func:`actor_row`."""
     return ActorId(save, *row, *[""] * (5 - len(row)))

@@ -12,6 +12,7 @@ from sidecar.memory.actor_files import ActorFiles
 from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
+from sidecar.memory.record_wire import moment_from, owners_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
@@ -20,6 +21,8 @@ from sidecar.storage.workers import Workers
 from sidecar.wire import Paging, actor_from, actor_to, page, state_to, time_to, token_key
 
 _MAX_KEY_CHARS = 512
+_MAX_SOURCES = 256
+_RESULT_CUT = "the rest did not fit into records.max_tool_result_chars"
 _ACTIONS = {name.removeprefix("DOCUMENT_ACTION_").lower(): value for name, value in memory_pb2.DocumentAction.items()}
 
 
@@ -160,17 +163,22 @@ class DocumentService:
         call = ToolCall(
             name=request.name,
             arguments_json=request.arguments_json,
-            turn=request.turn,
+            turn=request.turn or 1,
             call_index=request.call_index,
             input_id=request.input_id,
             expected_version=request.expected_version if request.HasField("expected_version") else None,
             idempotency_key=_key(request.idempotency_key),
+            moment=moment_from(request.moment) if request.HasField("moment") else None,
+            sources=tuple(owners_in(request.sources, who.save, "sources", _MAX_SOURCES)),
         )
 
         def run() -> memory_pb2.CallToolResponse:
             answer = self._toolbox.call(who, call)
             response = memory_pb2.CallToolResponse(result_json=answer.json(), succeeded=answer.succeeded)
             response.reason = str(answer.payload.get("Reason", ""))
+            response.record_id = answer.record_id
+            if answer.records_left_out:
+                response.cuts.add(what="result", unit="records", dropped=answer.records_left_out, detail=_RESULT_CUT)
             if "Version" in answer.payload:
                 response.document_version = answer.payload["Version"]
             return response

@@ -38,10 +38,15 @@ class ToolSpec:
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """What goes back to the model as JSON, and whether the call did what it asked."""
+    """What goes back to the model as JSON, and whether the call did what it asked.
+
+    ``record_id`` is that of a record that was remembered; ``records_left_out`` were found and did not fit.
+    """
 
     payload: dict[str, Any]
     succeeded: bool
+    record_id: str = ""
+    records_left_out: int = 0
 
     def json(self) -> str:
         return json.dumps(self.payload, ensure_ascii=False)
@@ -178,6 +183,11 @@ def failed_answer(error: Exception, document: Document | None) -> ToolAnswer:
     if isinstance(cause, TextNotFound):
         payload["NearestLines"] = [line.text for line in cause.nearest]
     return ToolAnswer(payload, False)
+
+
+def refused_answer(error: LorekeeperError) -> ToolAnswer:
+    """What a record tool did not do, and why."""
+    return ToolAnswer({"Success": False, "Error": error.message, "Reason": str(error.reason)}, False)
 
 
 def _payload(

@@ -51,15 +51,25 @@ class Actors:
         self._known.add(who)
         return folder
 
+    def put(self, who: ActorId) -> Path:
+        """The actor's folder, with its ``actor.json`` written anew: for an actor that another safe file vouches for."""
+        folder = self.folder(who)
+        self._disk.make_folder(folder)
+        write_json(self._disk, folder / "actor.json", _written(who))
+        return folder
+
     def of_save(self, save: str, *, after: str = "") -> Iterator[ActorId]:
         """The actors of a save whose folders come after ``after``, in that order; an unreadable one raises Corrupt."""
         folder = save_folder(self._disk.root, save)
         for name in self._disk.names(folder):
-            stored = (
-                read_json(self._disk, folder / name / "actor.json") if _names_actor(name) and name > after else None
-            )
-            if stored is not None:
-                yield _read(stored, save)
+            who = self.in_folder(folder / name, save) if _names_actor(name) and name > after else None
+            if who is not None:
+                yield who
+
+    def in_folder(self, folder: Path, save: str) -> ActorId | None:
+        """The actor whose folder this is; None where it names none. An unreadable ``actor.json`` raises Corrupt."""
+        stored = read_json(self._disk, folder / "actor.json")
+        return None if stored is None else _read(stored, save)
 
     def saves(self) -> list[str]:
         """The ids of all saves that hold anything, sorted."""

@@ -4,7 +4,8 @@ Both answer the same few calls, so that stores are written once. A call returns 
 the file and, where the system can, of its folder) or raises; a failed ``replace`` or ``append`` leaves the file as it
 was.
 
-Links below the data folder are refused: a save must never be read from, or written to, a place outside it.
+Links, pipes and devices below the data folder are refused: a save must never be read from, or written to, a place
+outside it, nor wait for one.
 """
 
 from __future__ import annotations
@@ -55,6 +56,15 @@ class Disk(Protocol):
 
     def sync(self, path: Path) -> None:
         """Make earlier unsynced appends of this file safe."""
+        ...
+
+    def unsynced(self) -> Disk:
+        """The same files, written without waiting for the disk: only for what another safe file can bring back, until
+        :meth:`sync_all`."""
+        ...
+
+    def sync_all(self, paths: Iterable[Path]) -> None:
+        """Make safe what was written to ``paths`` (and their folders) through :meth:`unsynced`, all at once."""
         ...
 
     def truncate(self, path: Path, length: int) -> None: ...
@@ -165,6 +175,16 @@ class FileDisk:
                 os.close(descriptor)
             self._sync_folder(path.parent)
 
+    def unsynced(self) -> Disk:
+        return FileDisk(self.root, durable=False)
+
+    def sync_all(self, paths: Iterable[Path]) -> None:
+        if self._durable and hasattr(os, "sync"):
+            os.sync()  # one wait for all; a thousand files one by one take a hundred times as long
+        elif self._durable:
+            for path in paths:
+                self.sync(path)
+
     def truncate(self, path: Path, length: int) -> None:
         self._refuse_links(path)
         with self._told(path), self._writing():
@@ -236,9 +256,9 @@ class FileDisk:
         """Every part below the data folder must be what it seems."""
         part = path
         while part != self.root and part != part.parent:
-            if _is_link(part):
+            if _leads_elsewhere(part):
                 raise Corrupt(
-                    f"'{self._shown(part)}' in the data folder is a link; put the real file or folder in its place",
+                    f"'{self._shown(part)}' in the data folder is a link or a device; put a real file or folder there",
                     reason=Reason.STORAGE_UNSAFE,
                     file=self._shown(part),
                 )
@@ -294,14 +314,13 @@ def disk_error(error: OSError, shown: str) -> LorekeeperError:
     )
 
 
-def _is_link(path: Path) -> bool:
+def _leads_elsewhere(path: Path) -> bool:
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return stat.S_ISLNK(status.st_mode) or bool(
-        getattr(status, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1)
-    )
+    plain = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return not plain or bool(getattr(status, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1))
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -345,6 +364,12 @@ class SessionDisk:
     def sync(self, path: Path) -> None:
         """There is no disk; only a file that is missing is told."""
         self._file(path)
+
+    def unsynced(self) -> Disk:
+        return self
+
+    def sync_all(self, paths: Iterable[Path]) -> None:
+        """Nothing to do: there is no disk."""
 
     def truncate(self, path: Path, length: int) -> None:
         data = self._file(path)

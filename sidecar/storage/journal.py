@@ -15,10 +15,11 @@ import json
 import threading
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sidecar.errors import Corrupt, Reason
 from sidecar.storage.disk import Disk
@@ -64,13 +65,20 @@ class Loaded:
     torn: Torn | None
 
 
+class Span(NamedTuple):
+    """Where a row lies, in bytes, line end included."""
+
+    offset: int
+    length: int
+
+
 class _Batch:
     """One caller's append, waiting for whoever writes next."""
 
-    __slots__ = ("data", "error", "offset", "written")
+    __slots__ = ("error", "lines", "offset", "written")
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    def __init__(self, lines: list[bytes]) -> None:
+        self.lines = lines
         self.offset = 0
         self.written = False
         self.error: BaseException | None = None
@@ -90,52 +98,73 @@ class Journal:
 
         Raises Corrupt for a bad line that is not the last.
         """
-        with self._turn:
-            lines: list[Line] = []
-            whole = 0
-            tail = b""
-            end = offset
-            for raw in self._raw_lines(offset):
-                line = _parse(raw, end)
-                if tail:
-                    raise self._corrupt(end - len(tail))
-                if line is None:
-                    tail = raw
-                else:
-                    lines.append(line)
-                    whole = whole if _has_more(raw) else len(lines)
-                end += len(raw)
-            good = lines[whole - 1].end if whole else offset
-            return Loaded(lines[:whole], self._cut(good, end))
+        lines: list[Line] = []
+        return Loaded(lines, self.scan(lines.append, offset))
 
-    def append(self, rows: Sequence[Mapping[str, Any]], *, sync: bool = True) -> int:
-        """Add ``rows``, all or none; the offset of the first. Returns once they are safe (with ``sync``).
+    def scan(self, take: Callable[[Line], None], offset: int = 0) -> Torn | None:
+        """Like :meth:`load`, with one row at a time given to ``take``, for journals that are large."""
+        if self._disk.size(self._path) <= offset:
+            return None
+        with self._turn:
+            batch: list[Line] = []
+            bad: int | None = None
+            good = end = offset
+            for raw in self._raw_lines(offset):
+                if bad is not None:
+                    raise self._corrupt(bad)
+                line = _parse(raw, end)
+                end += len(raw)
+                if line is None:
+                    bad = end - len(raw)
+                    continue
+                batch.append(line)
+                if not _has_more(raw):
+                    for whole in batch:
+                        take(whole)
+                    batch.clear()
+                    good = end
+            return self._cut(good, end)
+
+    def append(self, rows: Sequence[Mapping[str, Any]], *, sync: bool = True) -> list[Span]:
+        """Add ``rows``, all or none, and tell where each lies. Returns once they are safe (with ``sync``).
 
         Appends that wait for the disk at the same time go out together, with one write and one fsync.
         """
-        batch = _Batch(encode(rows))
+        batch = _Batch(_encoded(rows))
         self._waiting.append(batch)
         with self._turn:
             if not batch.written:
                 self._write_waiting(sync=sync)
         if batch.error is not None:
             raise batch.error
-        return batch.offset
+        return _spans(batch.lines, batch.offset)
 
     def read(self, offset: int, length: int) -> dict[str, Any]:
         """The row of a line that is known to lie there. Raises Corrupt where it does not."""
-        try:
-            line = _parse(self._disk.read(self._path, offset, length), offset)
-        except FileNotFoundError:
-            line = None
-        if line is None:
-            raise self._corrupt(offset)
-        return line.row
+        return next(self.read_many([Span(offset, length)]))
 
-    def rewrite(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Put ``rows`` in the place of all that is there, at once."""
+    def read_many(self, spans: Sequence[Span]) -> Iterator[dict[str, Any]]:
+        """The rows that are known to lie at ``spans``; neighbours are read together. Raises Corrupt."""
+        start, data = 0, b""
+        for number, (offset, length) in enumerate(spans):
+            if not start <= offset <= offset + length <= start + len(data):
+                start, end = offset, offset + length
+                for further in spans[number + 1 :]:
+                    if further.offset != end or end - start > _READ_BYTES:
+                        break
+                    end += further.length
+                data = self._bytes(start, end - start)
+            line = _parse(data[offset - start : offset - start + length], offset)
+            if line is None:
+                raise self._corrupt(offset)
+            yield line.row
+
+    def rewrite(self, rows: Iterable[Mapping[str, Any]]) -> list[Span]:
+        """Put ``rows`` in the place of all that is there, at once, and tell where each lies."""
+        lines = [_encode_line(row, more=False) for row in rows]
         with self._turn:
-            self._disk.replace(self._path, b"".join(_encode_line(row, more=False) for row in rows))
+            self._disk.replace(self._path, b"".join(lines))
+        return _spans(lines, 0)
 
     def size(self) -> int:
         """Length of the file in bytes."""
@@ -144,10 +173,11 @@ class Journal:
     def _write_waiting(self, *, sync: bool) -> None:
         batches = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            offset = self._disk.append(self._path, b"".join(batch.data for batch in batches), sync=sync)
+            data = b"".join(line for batch in batches for line in batch.lines)
+            offset = self._disk.append(self._path, data, sync=sync)
             for batch in batches:
                 batch.offset = offset
-                offset += len(batch.data)
+                offset += sum(map(len, batch.lines))
         except BaseException as error:
             for batch in batches:
                 batch.error = error
@@ -158,7 +188,7 @@ class Journal:
     def _raw_lines(self, offset: int) -> Iterator[bytes]:
         """The lines with their ends; the last one without, where it has none."""
         rest = b""
-        while chunk := self._chunk(offset):
+        while chunk := self._bytes(offset, _READ_BYTES):
             offset += len(chunk)
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
@@ -166,9 +196,9 @@ class Journal:
         if rest:
             yield rest
 
-    def _chunk(self, offset: int) -> bytes:
+    def _bytes(self, offset: int, length: int) -> bytes:
         try:
-            return self._disk.read(self._path, offset, _READ_BYTES)
+            return self._disk.read(self._path, offset, length)
         except FileNotFoundError:
             return b""
 
@@ -193,9 +223,18 @@ class Journal:
 
 
 def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The lines of one append."""
+    """The bytes of one append."""
+    return b"".join(_encoded(rows))
+
+
+def _encoded(rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
     last = len(rows) - 1
-    return b"".join(_encode_line(row, more=number < last) for number, row in enumerate(rows))
+    return [_encode_line(row, more=number < last) for number, row in enumerate(rows)]
+
+
+def _spans(lines: list[bytes], offset: int) -> list[Span]:
+    lengths = [len(line) for line in lines]
+    return [Span(start, length) for start, length in zip(accumulate(lengths, initial=offset), lengths, strict=False)]
 
 
 def whole_rows(data: bytes) -> tuple[list[dict[str, Any]], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from sidecar.errors import InvalidInput, Reason
@@ -91,6 +92,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
+@lru_cache(maxsize=256)
 def save_folder(root: Path, save: str) -> Path:
     """``saves/s-<key>`` of a save id."""
     return root / "saves" / ("s-" + _digest(_part(save))[:_FOLDER_DIGITS])
@@ -98,5 +100,9 @@ def save_folder(root: Path, save: str) -> Path:
 
 def actor_folder(root: Path, who: ActorId) -> Path:
     """``saves/s-<key>/a-<key>`` of an actor."""
-    key = actor_key(who).removeprefix("actor-v1-")
-    return save_folder(root, who.save) / ("a-" + key[:_FOLDER_DIGITS])
+    return save_folder(root, who.save) / folder_name(who)
+
+
+def folder_name(who: ActorId) -> str:
+    """``a-<key>`` of an actor."""
+    return "a-" + actor_key(who).removeprefix("actor-v1-")[:_FOLDER_DIGITS]

@@ -59,7 +59,7 @@ class Workers:
         async with lock:
             if call.abandoned:
                 raise asyncio.CancelledError
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, _begin, work, call)
 
     def _ended(self, task: asyncio.Task[object]) -> None:
         self._calls.discard(task)
@@ -71,3 +71,10 @@ class Workers:
         if self._calls:
             await asyncio.wait(self._calls)
         self._threads.shutdown()
+
+
+def _begin(work: Callable[[], T], call: _Call) -> T:
+    """In a thread: the work, unless its caller went away while it waited for the thread."""
+    if call.abandoned:
+        raise asyncio.CancelledError
+    return work()

@@ -232,7 +232,8 @@ def test_the_answer_tells_the_documents_version(client, actor):
 def test_the_role_decides_whether_the_tool_is_offered(client, actor, role, offered):
     actor.role_id = role
     tools = client.memory.ListTools(memory_pb2.ListToolsRequest(actor=actor))
-    assert [tool.name for tool in tools.tools] == (["memory"] if offered else [])
+    names = ["memory", "remember_game_memory", "search_game_memory"]
+    assert [tool.name for tool in tools.tools] == (names if offered else [])
     assert bool(tools.text_contract) is offered
     response = client.memory.CallTool(
         memory_pb2.CallToolRequest(actor=actor, name="memory", arguments_json='{"action":"read"}')

@@ -250,6 +250,15 @@ def test_a_document_that_is_a_link_is_refused_and_what_it_leads_to_untouched(dam
     assert secret.read_text("utf-8") == '{"format":1}'
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there are no named pipes in folders there")
+def test_a_document_that_is_a_pipe_is_refused_and_nobody_waits_for_it(damaged):
+    client, file = damaged(b"{")
+    file.unlink()
+    os.mkfifo(file)
+    assert failure(lambda: client.text(MIRA)).code.name == "DATA_LOSS"
+    assert client.text(BRAN) == "two"
+
+
 @pytest.mark.parametrize("content", ["{", '{"format":1}', "[]"])
 @pytest.mark.parametrize("name", ["save.json", "actor.json"])
 def test_a_damaged_file_beside_a_document_is_data_loss_and_stays(daemon, name, content):

@@ -42,18 +42,27 @@ def test_no_file_is_no_rows(disk):
 def test_reading_goes_on_from_an_offset(disk):
     journal = journal_on(disk)
     journal.append(ROWS[:2])
-    offset = journal.append(ROWS[2:])
-    assert rows(journal.load(offset)) == ROWS[2:]
+    (span,) = journal.append(ROWS[2:])
+    assert rows(journal.load(span.offset)) == ROWS[2:]
     assert rows(journal.load(journal.size())) == []
 
 
 def test_one_row_is_read_where_it_lies(disk):
     journal = journal_on(disk)
-    journal.append(ROWS)
-    line = journal.load().lines[1]
-    assert journal.read(line.offset, line.length) == ROWS[1]
+    journal.append(ROWS[:1])
+    spans = journal.append(ROWS)
+    assert [journal.read(*span) for span in spans] == ROWS
     with pytest.raises(Corrupt):
-        journal.read(line.offset + 1, line.length)
+        journal.read(spans[1].offset + 1, spans[1].length)
+
+
+def test_many_rows_are_read_where_they_lie_in_any_order(disk):
+    journal = journal_on(disk)
+    spans = [*journal.append(ROWS), *journal.append(ROWS)]
+    assert list(journal.read_many(spans)) == [*ROWS, *ROWS]
+    assert list(journal.read_many([spans[4], spans[1], spans[2], spans[0]])) == [ROWS[1], ROWS[1], ROWS[2], ROWS[0]]
+    with pytest.raises(Corrupt):
+        list(journal.read_many([spans[0], spans[0]._replace(offset=3)]))
 
 
 def test_each_line_is_one_json_object_that_a_person_can_read(disk):
@@ -114,9 +123,10 @@ def test_a_name_that_stands_twice_in_a_line_is_not_a_row(disk):
 def test_rewriting_puts_other_rows_in_their_place(disk):
     journal = journal_on(disk)
     journal.append(ROWS)
-    journal.rewrite(ROWS[1:2])
+    spans = journal.rewrite(ROWS[1:])
+    assert [journal.read(*span) for span in spans] == ROWS[1:]
     journal.append(ROWS[:1])
-    assert rows(journal_on(disk).load()) == [ROWS[1], ROWS[0]]
+    assert rows(journal_on(disk).load()) == [*ROWS[1:], ROWS[0]]
 
 
 def test_appends_of_many_threads_are_all_there_and_each_is_whole(tmp_path):
@@ -155,7 +165,7 @@ def test_appends_that_wait_for_the_disk_share_one_write(tmp_path):
     disk = CountingDisk(tmp_path)
     journal = journal_on(disk)
     offsets: list[int] = []
-    threads = [threading.Thread(target=lambda: offsets.append(journal.append(ROWS))) for _ in range(9)]
+    threads = [threading.Thread(target=lambda: offsets.append(journal.append(ROWS)[0].offset)) for _ in range(9)]
     for thread in threads:
         thread.start()
     while len(journal._waiting) < 8:

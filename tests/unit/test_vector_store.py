@@ -12,6 +12,7 @@ import pytest
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.embedding.vectors import VectorStore
+from sidecar.errors import LorekeeperError, Reason
 
 A = EmbeddingIdentity("p", "a", "1", 4)
 B = EmbeddingIdentity("p", "b", "1", 4)
@@ -157,6 +158,21 @@ def test_a_garbled_page_within_the_file_costs_vectors_and_nothing_else(store, pa
         file.write(os.urandom(65_536))
     put(store)
     assert store.get_many(A, [ONE, TWO]).keys() == {ONE, TWO}
+
+
+def test_a_place_that_cannot_be_used_is_told_and_left_as_it_is(path):
+    path.mkdir(parents=True)
+    with pytest.raises(LorekeeperError) as error:
+        put(VectorStore(path))
+    assert error.value.reason is Reason.STORE_FAILED
+    assert path.is_dir()
+
+
+def test_a_write_that_finds_no_room_is_tried_again_and_throws_nothing_away(store):
+    put(store)
+    store._connection().execute("PRAGMA max_page_count = 5")
+    put(store, A, [os.urandom(32) for _ in range(5_000)])
+    assert store.count(A) == 5_002
 
 
 def test_a_session_keeps_vectors_in_memory_alone(tmp_path):

@@ -1,0 +1,164 @@
+"""The rooms of records and search, built when they are first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sidecar.diagnostics import Report
+    from sidecar.memory.groups import GroupStore
+    from sidecar.memory.record_mover import RecordMover
+    from sidecar.memory.record_service import RecordService
+    from sidecar.memory.record_store import RecordStore
+    from sidecar.memory.toolbox import Tool
+    from sidecar.search.indexer import Indexer, Indexes
+    from sidecar.search.recall import Recall
+    from sidecar.search.service import SearchService
+    from sidecar.search.views import Views
+    from sidecar.search.words import WordSource
+    from sidecar.settings import Config
+    from sidecar.storage.actors import Actors
+    from sidecar.storage.disk import Disk
+    from sidecar.storage.save_state import SaveStates
+    from sidecar.storage.workers import Workers
+    from sidecar.wire import Paging
+
+
+class RecordRooms:
+    """What belongs to records, each built once, on the rooms that it is handed."""
+
+    def __init__(
+        self,
+        *,
+        disk: Disk,
+        config: Config,
+        report: Report,
+        actors: Actors,
+        saves: SaveStates,
+        workers: Workers,
+        paging: Paging,
+    ) -> None:
+        self._disk = disk
+        self._config = config
+        self._report = report
+        self._actors = actors
+        self._saves = saves
+        self._workers = workers
+        self._paging = paging
+
+    def close(self) -> None:
+        """End what follows behind the calls; what it leaves is taken up at the next use."""
+        if "store" in self.__dict__:
+            self.mover.close()
+            self.indexer.close()
+            self.indexes.close()
+
+    @cached_property
+    def store(self) -> RecordStore:
+        from sidecar.memory.record_store import RecordStore
+
+        return RecordStore(
+            self._disk,
+            self._actors,
+            self._saves,
+            self._config.records,
+            known=self.indexes,
+            retention=self.groups.retention,
+            report=self._report,
+        )
+
+    @cached_property
+    def groups(self) -> GroupStore:
+        from sidecar.memory.groups import GroupStore
+
+        return GroupStore(self._disk, self._saves, self._config.records)
+
+    @cached_property
+    def mover(self) -> RecordMover:
+        from sidecar.memory.record_mover import RecordMover
+
+        return RecordMover(self.store, self._report)
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        from sidecar.search.indexer import Indexes
+
+        in_memory = self._config.storage.mode == "session"
+        return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
+
+    @cached_property
+    def indexer(self) -> Indexer:
+        from sidecar.search.indexer import Indexer
+
+        return Indexer(self.store, self.indexes, self.words, self._config.search, self._report)
+
+    @cached_property
+    def words(self) -> WordSource:
+        from sidecar.search.words import WordSource
+
+        return WordSource(self.store, self.indexes.of, self._config.search.language)
+
+    @cached_property
+    def views(self) -> Views:
+        from sidecar.search.views import Views
+
+        return Views(self.words, self._config.search)
+
+    @cached_property
+    def recall(self) -> Recall:
+        from sidecar.search.recall import Recall
+
+        return Recall(self.store, self.groups, self._saves, self.words, self.views)
+
+    def tools(self, offers: Callable[[str, str], bool]) -> list[Tool]:
+        """The tools of a model; ``offers`` tells whether a role has one, by its name."""
+        from sidecar.memory.remember_tool import RememberTool
+        from sidecar.search.tool import SearchTool
+
+        limits = self._config.records
+        return [RememberTool(self.store, limits, offers), SearchTool(self.recall, limits, offers)]
+
+    @cached_property
+    def service(self) -> RecordService:
+        from sidecar.memory.kept_answers import KeptAnswers
+        from sidecar.memory.record_service import RecordService
+
+        self._follow_behind()
+        return RecordService(
+            store=self.store,
+            groups=self.groups,
+            saves=self._saves,
+            workers=self._workers,
+            limits=self._config.records,
+            answers=KeptAnswers(self._config.records.kept_answers),
+            paging=self._paging,
+        )
+
+    @cached_property
+    def search_service(self) -> SearchService:
+        from sidecar.search.at_hand import AtHand
+        from sidecar.search.index_status import IndexStatus
+        from sidecar.search.recall import Recall
+        from sidecar.search.service import SearchService
+
+        self._follow_behind()
+        at_hand = AtHand(self.store, self.groups, self._saves, self.views)
+        return SearchService(
+            recall=self.recall,
+            at_hand=at_hand,
+            recall_at_hand=Recall(at_hand, self.groups, self._saves, self.words, self.views),
+            status=IndexStatus(self.store, self.indexes, self.indexer, self._words_version),
+            saves=self._saves,
+            workers=self._workers,
+            limits=self._config.search,
+            record_limits=self._config.records,
+        )
+
+    def _follow_behind(self) -> None:
+        """Have the inboxes emptied and the index kept up to date from now on."""
+        self.mover, self.indexer  # noqa: B018 - building them is what starts them
+
+    def _words_version(self) -> str:
+        return self.words.analyzer.version

@@ -1,0 +1,208 @@
+"""Groups of a save and the retention of its records: ``groups.json`` in the save's folder, replaced as a whole.
+
+Who is a member is decided when it is asked, never when a record is written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sidecar.errors import Corrupt, LimitReached, Reason
+from sidecar.memory.records import EVERYONE, actor_of, actor_row
+from sidecar.memory.retention import RetentionPolicy
+from sidecar.settings import RecordSettings
+from sidecar.storage.disk import Disk
+from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import ActorId, save_folder
+from sidecar.storage.save_state import SaveStates
+
+_FORMAT = 1
+_MOST_KNOWN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Actors who recall what is addressed to them together. Empty parts of a member's address match any value."""
+
+    group_id: str
+    name: str = ""
+    members: tuple[ActorId, ...] = ()
+    recall_weight: float = 1.0
+    retention: RetentionPolicy | None = None
+
+    def has(self, who: ActorId) -> bool:
+        """Whether an actor is a member."""
+        return any(_matches(member, who) for member in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class SaveGroups:
+    """All groups of a save by their ids, the retention of the save, and that of single owners."""
+
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    retention: RetentionPolicy | None = None
+    owners: Mapping[ActorId, RetentionPolicy] = field(default_factory=dict)
+
+    def of(self, who: ActorId) -> list[Group]:
+        """The groups of an actor, by id."""
+        return [group for group in self.groups.values() if group.has(who)]
+
+
+class GroupStore:
+    """Thread-safe; reads of a known save never touch the disk."""
+
+    def __init__(self, disk: Disk, saves: SaveStates, limits: RecordSettings) -> None:
+        self._disk = disk
+        self._saves = saves
+        self._limits = limits
+        self._known: dict[str, SaveGroups] = {}
+        self._memberships: dict[ActorId, tuple[Group, ...]] = {}
+        self._lock = threading.RLock()
+
+    def read(self, save: str) -> SaveGroups:
+        """The groups of a save. Raises Corrupt."""
+        known = self._known.get(save)
+        if known is None:
+            with self._lock:
+                known = self._known[save] = self._load(save)
+        return known
+
+    def knows(self, save: str) -> bool:
+        """Whether reading the groups of a save costs no disk access."""
+        return save in self._known
+
+    def of(self, who: ActorId) -> tuple[Group, ...]:
+        """The groups of an actor as of now, and the one of everybody. Raises Corrupt."""
+        groups = self._memberships.get(who)
+        if groups is None:
+            with self._lock:
+                groups = self._memberships[who] = (*self.read(who.save).of(who), Group(EVERYONE))
+                if len(self._memberships) > _MOST_KNOWN:
+                    del self._memberships[next(iter(self._memberships))]
+        return groups
+
+    def retention(self, who: ActorId) -> RetentionPolicy | None:
+        """The policy in force for an owner: its own, else that of its first group that has one, else the save's."""
+        known = self.read(who.save)
+        if not (known.owners or known.groups):
+            return known.retention
+        of_groups = (group.retention for group in self.of(who) if group.retention)
+        return known.owners.get(who) or next(of_groups, known.retention)
+
+    def put(self, save: str, groups: Iterable[Group], remove: Iterable[str]) -> int:
+        """Set groups and remove others; how many there are then. Raises LimitReached, Corrupt."""
+        with self._lock:
+            known = self.read(save)
+            after = {**known.groups, **{group.group_id: group for group in groups}}
+            for group_id in remove:
+                after.pop(group_id, None)
+            if len(after) > self._limits.max_groups:
+                raise LimitReached(
+                    f"the save would have {len(after)} groups; the limit is {self._limits.max_groups}",
+                    reason=Reason.TOO_MANY_ITEMS,
+                    field="groups",
+                    limit="records.max_groups",
+                    value=self._limits.max_groups,
+                )
+            self._store(save, replace(known, groups=dict(sorted(after.items()))))
+            return len(after)
+
+    def put_retention(self, save: str, owner: ActorId | None, policy: RetentionPolicy | None) -> None:
+        """Set the retention of an owner, or of the save; None removes it. Raises Corrupt."""
+        with self._lock:
+            known = self.read(save)
+            if owner is None:
+                self._store(save, replace(known, retention=policy))
+                return
+            owners = {who: kept for who, kept in known.owners.items() if who != owner}
+            self._store(save, replace(known, owners=owners | ({owner: policy} if policy else {})))
+
+    def forget_cached(self, save: str) -> None:
+        """Read the file again at the next call: it was erased or exchanged."""
+        with self._lock:
+            self._known.pop(save, None)
+            self._memberships.clear()
+
+    def _store(self, save: str, groups: SaveGroups) -> None:
+        if groups == self.read(save):
+            return
+        self._saves.ensure(save)
+        self._saves.changed(save)
+        write_json(self._disk, self._path(save), _to_json(groups))
+        self._known[save] = groups
+        self._memberships.clear()
+
+    def _load(self, save: str) -> SaveGroups:
+        stored = read_json(self._disk, self._path(save))
+        try:
+            return SaveGroups() if stored is None else _from_json(stored, save)
+        except (KeyError, TypeError, ValueError) as error:
+            shown = self._path(save).relative_to(self._disk.root).as_posix()
+            raise Corrupt(
+                f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",
+                reason=Reason.STORAGE_CORRUPT,
+                file=shown,
+            ) from error
+
+    def _path(self, save: str) -> Path:
+        return save_folder(self._disk.root, save) / "groups.json"
+
+
+def _matches(member: ActorId, who: ActorId) -> bool:
+    return all(
+        part in ("", own)
+        for part, own in zip(
+            (member.actor, member.role, member.player, member.topic, member.tenant),
+            (who.actor, who.role, who.player, who.topic, who.tenant),
+            strict=True,
+        )
+    )
+
+
+def _to_json(groups: SaveGroups) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "groups": [
+            {
+                "id": group.group_id,
+                "name": group.name,
+                "members": [actor_row(member) for member in group.members],
+                "recall_weight": group.recall_weight,
+                "retention": _policy_to_json(group.retention),
+            }
+            for group in groups.groups.values()
+        ],
+        "retention": _policy_to_json(groups.retention),
+        "owners": [[actor_row(who), _policy_to_json(policy)] for who, policy in groups.owners.items()],
+    }
+
+
+def _from_json(stored: dict[str, Any], save: str) -> SaveGroups:
+    groups = [
+        Group(
+            group_id=group["id"],
+            name=group["name"],
+            members=tuple(actor_of(member, save) for member in group["members"]),
+            recall_weight=float(group["recall_weight"]),
+            retention=_policy_from_json(group["retention"]),
+        )
+        for group in stored["groups"]
+    ]
+    owners = {actor_of(who, save): _policy_from_json(policy) for who, policy in stored["owners"]}
+    return SaveGroups(
+        groups={group.group_id: group for group in groups},
+        retention=_policy_from_json(stored["retention"]),
+        owners={who: policy for who, policy in owners.items() if policy},
+    )
+
+
+def _policy_to_json(policy: RetentionPolicy | None) -> dict[str, Any] | None:
+    return asdict(policy) if policy else None
+
+
+def _policy_from_json(stored: dict[str, Any] | None) -> RetentionPolicy | None:
+    return RetentionPolicy(**stored) if stored else None

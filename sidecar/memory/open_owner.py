@@ -1,0 +1,194 @@
+"""One owner's journal, open: its records in memory, its rows on the disk.
+
+Every call is made with ``lock`` held by the caller; the store takes the locks of several owners in one order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.errors import Corrupt, Reason
+from sidecar.memory.owner_records import NOWHERE, Entry, OwnerRecords, Row, compacted, numbered
+from sidecar.memory.records import Record, record_of
+from sidecar.storage.actors import Actors
+from sidecar.storage.disk import Disk
+from sidecar.storage.journal import Journal, Line, Span, Torn
+from sidecar.storage.keys import ActorId, actor_folder
+
+FILE = "records.jsonl"
+
+
+class OpenOwner:
+    """Loads the journal at the first need; a bad line raises Corrupt each time, for this owner alone."""
+
+    def __init__(
+        self, disk: Disk, who: ActorId, ensure: Callable[[ActorId], Path], report: Report, *, new: bool
+    ) -> None:
+        """``new``: there is certainly no journal yet, so none is looked for."""
+        self.who = who
+        self.lock = threading.RLock()
+        self.deferred: list[dict[str, Any]] = []
+        self._disk = disk
+        self._ensure = ensure
+        self._report = report
+        self._records = OwnerRecords(who.save) if new else None
+        self._dead_bytes = 0
+        self._size = 0
+
+    @cached_property
+    def _path(self) -> Path:
+        return actor_folder(self._disk.root, self.who) / FILE
+
+    @cached_property
+    def _journal(self) -> Journal:
+        return Journal(self._disk, self._path)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the journal was read already."""
+        return self._records is not None
+
+    @property
+    def folder_name(self) -> str:
+        """The name of the owner's folder."""
+        return self._path.parent.name
+
+    @property
+    def size(self) -> int:
+        """Length of the journal in bytes."""
+        return self._size
+
+    def records(self) -> OwnerRecords:
+        """What is remembered. Raises Corrupt."""
+        if self._records is None:
+            self._records = self._load()
+        return self._records
+
+    def whole(self, entries: Sequence[Entry]) -> Iterator[Record]:
+        """The whole records of entries. Raises Corrupt."""
+        for entry, row in zip(entries, self._rows(entries), strict=True):
+            try:
+                yield record_of(row["record"], self.who.save)
+            except (KeyError, TypeError, ValueError) as error:
+                raise self._corrupt(entry.offset) from error
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Write rows, and take them in once they are safe."""
+        records = self.records()
+        self._ensure(self.who)
+        self._write(self._journal, [*self.deferred, *numbered(rows, records.last)])
+
+    def number(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """Rows with the numbers that they will have."""
+        return numbered(rows, self.records().last)
+
+    def defer(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Take in numbered rows that are safe elsewhere, and write them later. Those that are here already are passed
+        over."""
+        records = self.records()
+        for row in rows:
+            if row["n"] > records.last:
+                records.apply(row)
+                self.deferred.append(row)
+
+    def move(self, disk: Disk, actors: Actors) -> Path:
+        """Write what was deferred through ``disk``, which need not wait for the bytes to be safe; the file to sync."""
+        if not self._journal.size():
+            actors.put(self.who)
+        self._write(Journal(disk, self._path), list(self.deferred))
+        return self._path
+
+    def compact(self) -> None:
+        """Write the journal anew with what is left, so that what was forgotten is gone from the disk."""
+        records = self.records()
+        entries = list(records.entries.values())
+        rows = list(compacted(records, zip(entries, self._rows(entries), strict=True)))
+        self._ensure(self.who)
+        spans = self._journal.rewrite(rows)
+        self.deferred.clear()
+        self._dead_bytes = 0
+        self._place(rows, spans)
+
+    def worth_compacting(self) -> bool:
+        """Whether more than half of the journal says nothing any more."""
+        return self._dead_bytes * 2 > self._size
+
+    def forgetting(self, entries: Sequence[Entry]) -> None:
+        """Count the bytes of entries that are about to be forgotten."""
+        self._dead_bytes += sum(entry.length for entry in entries)
+
+    def _write(self, journal: Journal, rows: list[dict[str, Any]]) -> None:
+        records = self.records()
+        spans = journal.append(rows)
+        self.deferred.clear()
+        for row, span in zip(rows, spans, strict=True):
+            if row["n"] > records.last:
+                records.apply(row, *span)
+        self._place(rows, spans)
+
+    def _place(self, rows: Sequence[Row], spans: Sequence[Span]) -> None:
+        """Remember where the rows of entries lie."""
+        entries = self.records().entries
+        for row, span in zip(rows, spans, strict=True):
+            entry = entries.get(row["record"]["id"]) if row["op"] == "add" else None
+            if entry is not None and entry.number == row["n"]:
+                entry.offset, entry.length = span
+            else:
+                self._dead_bytes += span.length
+            self._size = span.offset + span.length
+
+    def _rows(self, entries: Sequence[Entry]) -> Iterator[Row]:
+        """The rows of entries, of those that are not in the journal yet too."""
+        deferred = {row["n"]: row for row in self.deferred}
+        written = self._journal.read_many(
+            [Span(entry.offset, entry.length) for entry in entries if entry.offset != NOWHERE]
+        )
+        for entry in entries:
+            yield deferred[entry.number] if entry.offset == NOWHERE else next(written)
+
+    def _load(self) -> OwnerRecords:
+        records = OwnerRecords(self.who.save)
+        self._size = 0
+
+        def take(line: Line) -> None:
+            try:
+                records.apply(line.row, line.offset, line.length)
+            except (KeyError, TypeError, ValueError) as error:
+                raise self._corrupt(line.offset) from error
+            self._size = line.end
+
+        self._tell_torn(self._journal.scan(take))
+        self._dead_bytes = self._size - sum(entry.length for entry in records.entries.values())
+        return records
+
+    def _tell_torn(self, torn: Torn | None) -> None:
+        if torn is not None:
+            self._report(
+                Diagnostic(
+                    "journal_torn_end_cut",
+                    "the end of a journal had not reached the disk whole and was cut off; it was never acknowledged",
+                    Severity.WARNING,
+                    {"file": torn.file, "dropped_bytes": str(torn.dropped_bytes)},
+                )
+            )
+
+    def _corrupt(self, offset: int) -> Corrupt:
+        shown = "/".join(self._path.parts[-4:])
+        return Corrupt(
+            f"'{shown}' has a row at byte {offset} that is not one of ours; it was left as it is; "
+            "stop the daemon and run 'lorekeeper repair'",
+            reason=Reason.STORAGE_CORRUPT,
+            file=shown,
+            offset=offset,
+        )
+
+
+def entries_by_id(records: OwnerRecords) -> Iterator[Entry]:
+    """Entries in the order of their ids (UTF-16, as everywhere)."""
+    ordered = sorted(records.entries, key=lambda record_id: record_id.encode("utf-16-be"))
+    return (records.entries[record_id] for record_id in ordered)

@@ -1,0 +1,159 @@
+"""The records of one owner as their journal tells them, row by row. No file is touched here.
+
+    {"n":1,"op":"add","rev":7,"hash":"…","record":{…}}          a record; one that names another supersedes it
+    {"n":2,"op":"share","rev":8,"id":"m1","shares":[…]}         everyone who knows it from now on
+    {"n":3,"op":"forget","rev":9,"ids":["m1"]}                  gone for good
+
+``n`` numbers the rows of an owner, so that a row that stands in two files after a crash counts once. A journal that
+was compacted holds fewer rows, with their numbers, and ``{"n":3,"op":"end"}`` where the last number is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sidecar.memory.records import Record, RecordHead, Share, head_of, record_row, share_of, share_row
+from sidecar.storage.keys import ActorId
+
+Row = Mapping[str, Any]
+NOWHERE = -1
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A record that is there: its head, and where its row lies (``offset`` NOWHERE: not in the journal yet).
+
+    ``number`` is that of its row and gives the order of addition. Entries stay valid when they are handed out:
+    ``forgotten`` tells that the record is gone.
+    """
+
+    head: RecordHead
+    content_hash: str
+    revision: int
+    number: int
+    offset: int
+    length: int
+    shares: tuple[Share, ...] = ()
+    superseded_by: str = ""
+    forgotten: bool = False
+
+    def targets(self) -> set[Hashable]:
+        """Who else may know it: ids of groups, and actors."""
+        return {*self.head.audience, *(share.recipient for share in self.shares)}
+
+
+class OwnerRecords:
+    """Applies rows in their order. ``last`` is the number of the last row; ``changed`` lists, in their order, entries
+    that were superseded, shared or forgotten since the journal was opened."""
+
+    def __init__(self, save: str) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.last = 0
+        self.changed: list[Entry] = []
+        self._save = save
+        self._addressed = 0
+
+    def apply(self, row: Row, offset: int = NOWHERE, length: int = 0) -> None:
+        """Take in a row. Raises KeyError, TypeError or ValueError for a row that is not one of ours."""
+        operation = row["op"]
+        if operation == "add":
+            self._add(row, offset, length)
+        elif operation == "share":
+            self._share(row)
+        elif operation == "forget":
+            self._forget(row["ids"])
+        elif operation != "end":
+            raise ValueError("unknown operation")
+        self.last = int(row["n"])
+
+    def after(self, number: int) -> list[Entry]:
+        """The entries that were added by rows behind ``number``, in their order."""
+        found: list[Entry] = []
+        for entry in reversed(self.entries.values()):
+            if entry.number <= number:
+                break
+            found.append(entry)
+        return found[::-1]
+
+    def addressed(self) -> dict[Hashable, set[str]]:
+        """Which records are meant for whom besides the owner."""
+        found: dict[Hashable, set[str]] = {}
+        for entry in self.entries.values() if self._addressed else ():
+            for target in entry.targets():
+                found.setdefault(target, set()).add(entry.head.record_id)
+        return found
+
+    def _add(self, row: Row, offset: int, length: int) -> None:
+        head = head_of(row["record"])
+        shares = row["shares"] if "shares" in row else row["record"].get("shares", ())
+        entry = Entry(
+            head=head,
+            content_hash=row["hash"],
+            revision=row["rev"],
+            number=row["n"],
+            offset=offset,
+            length=length,
+            shares=tuple(share_of(share, self._save) for share in shares),
+            superseded_by=row.get("superseded_by", ""),
+        )
+        self.entries[head.record_id] = entry
+        self._addressed += bool(entry.targets())
+        before = self.entries.get(head.supersedes)
+        if before is not None:
+            before.superseded_by = head.record_id
+            self.changed.append(before)
+
+    def _share(self, row: Row) -> None:
+        entry = self.entries[row["id"]]
+        entry.shares = tuple(share_of(share, self._save) for share in row["shares"])
+        self._addressed += 1
+        self.changed.append(entry)
+
+    def _forget(self, ids: Iterable[str]) -> None:
+        for record_id in ids:
+            entry = self.entries.pop(record_id, None)
+            if entry is not None:
+                entry.forgotten = True
+                self.changed.append(entry)
+
+
+def add_row(record: Record, content_hash: str, revision: int) -> dict[str, Any]:
+    """The row of a new record; its number is given when it is written."""
+    return {"op": "add", "rev": revision, "hash": content_hash, "record": record_row(record)}
+
+
+def share_row_of(record_id: str, shares: Iterable[Share], revision: int) -> dict[str, Any]:
+    """The row that says who knows a record."""
+    return {"op": "share", "rev": revision, "id": record_id, "shares": [share_row(share) for share in shares]}
+
+
+def forget_row(ids: Iterable[str], revision: int) -> dict[str, Any]:
+    """The row that forgets records."""
+    return {"op": "forget", "rev": revision, "ids": list(ids)}
+
+
+def numbered(rows: Iterable[Row], last: int) -> list[dict[str, Any]]:
+    """Rows with the numbers that follow ``last``."""
+    return [{"n": number, **row} for number, row in enumerate(rows, last + 1)]
+
+
+def compacted(records: OwnerRecords, rows: Iterable[tuple[Entry, Row]]) -> Iterator[dict[str, Any]]:
+    """The rows of a journal that holds what is left: one for each entry, with what later rows had changed."""
+    last = 0
+    for entry, row in rows:
+        kept = dict(row)
+        if entry.superseded_by:
+            kept["superseded_by"] = entry.superseded_by
+        if entry.shares:
+            kept["shares"] = [share_row(share) for share in entry.shares]
+        last = entry.number
+        yield kept
+    if last < records.last:
+        yield {"n": records.last, "op": "end"}
+
+
+def owner_shown(who: ActorId) -> str:
+    """An owner in a message: its actor id, or its role where it has none."""
+    return who.actor or who.role

@@ -1,0 +1,109 @@
+"""Who owns how many records in a save, and who else may know some of them: the table of contents over all journals.
+
+It is built when a save is first used, from what the derived index remembers, as far as the journals still have the
+length that it saw; only the others are read. Nothing here is authoritative.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sidecar.errors import LimitReached, Reason
+from sidecar.storage.keys import ActorId
+
+_NOTHING: Mapping[Hashable, set[str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerFacts:
+    """What must be known of an owner without reading its journal. ``size`` is the journal's length in bytes."""
+
+    size: int
+    count: int
+    addressed: Mapping[Hashable, set[str]] = field(default_factory=lambda: _NOTHING)
+
+
+class KnownFacts(Protocol):
+    """Where facts are kept from run to run: the derived index."""
+
+    def facts(self, save: str) -> Mapping[str, tuple[ActorId, OwnerFacts]]:
+        """By the name of the owner's folder; empty where nothing is known. Never raises."""
+        ...
+
+
+class Catalog:
+    """One save's owners. Thread-safe."""
+
+    def __init__(self, *, most: int) -> None:
+        #: Owners whose journal could not be read when the save was opened.
+        self.unreadable = 0
+        #: Counts what was noted; it rises after a change can be seen.
+        self.changes = 0
+        self._most = most
+        self._owners: dict[ActorId, OwnerFacts] = {}
+        self._knowing: dict[Hashable, set[ActorId]] = {}
+        self._reserved = 0
+        self._total = 0
+        self._lock = threading.Lock()
+
+    @property
+    def total(self) -> int:
+        """Records of the save."""
+        return self._total
+
+    def owners(self) -> list[ActorId]:
+        """All owners, in no order."""
+        with self._lock:
+            return list(self._owners)
+
+    def lacks(self, who: ActorId) -> bool:
+        """Whether it is certain that an owner has no journal."""
+        return who not in self._owners and not self.unreadable
+
+    def count(self, who: ActorId) -> int:
+        """Records of one owner."""
+        facts = self._owners.get(who)
+        return facts.count if facts else 0
+
+    def knowing(self, targets: Iterable[Hashable]) -> dict[ActorId, set[str]]:
+        """The records that are addressed to any of ``targets``, by owner."""
+        found: dict[ActorId, set[str]] = {}
+        with self._lock:
+            for target in targets:
+                for who in self._knowing.get(target, ()):
+                    found.setdefault(who, set()).update(self._owners[who].addressed[target])
+        return found
+
+    def note(self, who: ActorId, facts: OwnerFacts) -> None:
+        """An owner stands like this now; with no record it is no owner any more."""
+        with self._lock:
+            before = self._owners.pop(who, None)
+            for target in before.addressed if before else ():
+                self._knowing[target].discard(who)
+            self._total += facts.count - (before.count if before else 0)
+            if facts.count:
+                self._owners[who] = facts
+            for target in facts.addressed:
+                self._knowing.setdefault(target, set()).add(who)
+            self.changes += 1
+
+    def reserve(self, count: int) -> None:
+        """Keep room for ``count`` more records until :meth:`release`. Raises LimitReached."""
+        with self._lock:
+            if self._total + self._reserved + count > self._most:
+                raise LimitReached(
+                    f"the save holds {self._total} records and {count} more do not fit; the limit is {self._most}; "
+                    "forget records or set a retention",
+                    reason=Reason.TOO_MANY_RECORDS,
+                    limit="records.max_records_per_save",
+                    value=self._most,
+                )
+            self._reserved += count
+
+    def release(self, count: int) -> None:
+        """Give back the room of :meth:`reserve`: the records were noted, or were not written."""
+        with self._lock:
+            self._reserved -= count

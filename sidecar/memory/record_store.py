@@ -1,0 +1,344 @@
+"""Records on the disk: one journal an owner, the only authority, and what is needed to answer quickly from it.
+
+    add of one owner      its journal: one write, one fsync
+    add of many owners    the save's inbox: one write, one fsync; moved to the journals in the background
+    everything else       the owner's journal
+
+Owners are opened when they are first needed and kept in a bounded cache. A journal that cannot be read is DATA_LOSS
+for its owner alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sidecar.diagnostics import Report
+from sidecar.errors import AlreadyExists, LimitReached, NotFound, NotReady, Reason
+from sidecar.memory.open_owner import FILE, OpenOwner
+from sidecar.memory.open_saves import OpenSave, OpenSaves
+from sidecar.memory.owner_records import Entry, add_row, forget_row, owner_shown, share_row_of
+from sidecar.memory.record_catalog import Catalog, KnownFacts
+from sidecar.memory.records import Record, Share, content_hash
+from sidecar.memory.retention import RetentionPolicy
+from sidecar.memory.sharing import merged_shares
+from sidecar.settings import RecordSettings
+from sidecar.storage.actors import Actors
+from sidecar.storage.disk import Disk
+from sidecar.storage.keys import ActorId, actor_folder
+from sidecar.storage.save_state import SaveStates
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A record with what became of it since."""
+
+    owner: ActorId
+    record: Record
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of a record that was to be added."""
+
+    owner: ActorId
+    record_id: str
+    created: bool
+
+
+# New records of one owner by their ids, each with the hash of its content.
+_Fresh = dict[str, tuple[Record, str]]
+
+
+class RecordStore:
+    """Thread-safe. ``changed`` is called with each owner whose records changed, after the change is safe."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        actors: Actors,
+        saves: SaveStates,
+        limits: RecordSettings,
+        *,
+        known: KnownFacts,
+        retention: Callable[[ActorId], RetentionPolicy | None],
+        report: Report,
+    ) -> None:
+        self._disk = disk
+        self._states = saves
+        self._limits = limits
+        self._retention = retention
+        self._open = OpenSaves(disk, actors, limits, known, report, self._tell)
+        self._records: OrderedDict[Entry, Record] = OrderedDict()
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[ActorId], None]] = []
+
+    def listen(self, changed: Callable[[ActorId], None]) -> None:
+        """Call ``changed`` with each owner whose records changed, once the change is safe."""
+        self._listeners.append(changed)
+
+    # reading
+
+    def get(self, who: ActorId, record_id: str) -> Stored:
+        """One record. Raises NotFound, Corrupt."""
+        with self.opened(who) as owner:
+            return self.stored(owner, _entry(owner, record_id))
+
+    def stored(self, owner: OpenOwner, entry: Entry) -> Stored:
+        """The whole record of an entry whose owner is locked. Raises Corrupt."""
+        return next(self.stored_many(owner, [entry]))
+
+    def stored_many(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Stored]:
+        """The whole records of entries whose owner is locked, read together where they lie together. Raises Corrupt."""
+        with self._lock:
+            known = [self._records.get(entry) for entry in entries]
+        missing = owner.whole([entry for entry, record in zip(entries, known, strict=True) if record is None])
+        for entry, record in zip(entries, known, strict=True):
+            yield Stored(owner.who, record or self._remember(entry, next(missing)), entry)
+
+    def remembered(self, owner: OpenOwner, entry: Entry) -> Stored | None:
+        """The whole record of an entry where it is in memory."""
+        record = self._records.get(entry)
+        return Stored(owner.who, record, entry) if record else None
+
+    def owner_at_hand(self, who: ActorId) -> OpenOwner | None:
+        """An owner that was read already."""
+        return self._open.owner_at_hand(who)
+
+    def catalog_at_hand(self, save: str) -> Catalog | None:
+        """The owners of a save that is open already."""
+        opened = self._open.save_at_hand(save)
+        return opened.catalog if opened else None
+
+    def catalog(self, save: str) -> Catalog:
+        """The owners of a save."""
+        return self._open.save(save).catalog
+
+    @contextmanager
+    def opened(self, who: ActorId) -> Iterator[OpenOwner]:
+        """The owner, locked and read. Raises Corrupt."""
+        owner = self._open.owner(who)
+        with owner.lock:
+            owner.records()
+            yield owner
+
+    @contextmanager
+    def opened_together(self, owners: Sequence[ActorId]) -> Iterator[dict[ActorId, OpenOwner]]:
+        """Several owners of one save, locked at once so that they are seen at one moment. Raises Corrupt."""
+        with ExitStack() as stack:
+            yield {who: stack.enter_context(self.opened(who)) for who in sorted(set(owners), key=lock_order)}
+
+    # writing
+
+    def add(
+        self, save: str, batch: Sequence[tuple[ActorId, Record]], *, field: str = "records[{}].record_id"
+    ) -> list[Added]:
+        """Add records, all or none; those that are there already change nothing. ``field`` names an id in errors.
+
+        Raises AlreadyExists for an id with other content, LimitReached, Corrupt.
+        """
+        opened = self._open.save(save)
+        if opened.waiting > self._limits.max_waiting_owners:
+            opened.move(2 * len(batch))  # who adds faster than the disk moves helps to move
+        with self.opened_together([who for who, _ in batch]) as owners:
+            return self._add(opened, owners, batch, field)
+
+    def supersede(self, who: ActorId, record_id: str, replacement: Record) -> Added:
+        """Add a record that replaces another one. The same replacement again changes nothing.
+
+        Raises NotFound, NotReady where it was replaced by another, AlreadyExists, LimitReached, Corrupt.
+        """
+        record = replace(replacement, head=replace(replacement.head, supersedes=record_id))
+        with self.opened(who) as owner:
+            entry = _entry(owner, record_id)
+            if entry.superseded_by and entry.superseded_by != record.head.record_id:
+                raise NotReady(
+                    "the record was superseded before; supersede the one that superseded_by_id names",
+                    reason=Reason.RECORD_SUPERSEDED,
+                    field="record_id",
+                )
+            opened = self._open.save(who.save)
+            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id")[0]
+
+    def share(self, who: ActorId, record_id: str, shares: Sequence[Share]) -> tuple[Stored, int]:
+        """Let others know a record; the record, and how many shares are new or better. Raises NotFound, Corrupt."""
+        with self.opened(who) as owner:
+            entry = _entry(owner, record_id)
+            merged, changed = merged_shares(entry.shares, shares)
+            if changed:
+                revision = self._states.changed(who.save).revision
+                self._append(owner, [share_row_of(record_id, merged, revision)])
+            return self.stored(owner, entry), changed
+
+    def forget(self, who: ActorId, ids: Sequence[str], *, at_once: bool = True) -> int:
+        """Forget records for good; how many there were. Their text leaves the disk ``at_once``, or with the next
+        compaction of the journal. Raises Corrupt."""
+        with self.opened(who) as owner:
+            entries = owner.records().entries
+            known = [record_id for record_id in dict.fromkeys(ids) if record_id in entries]
+            if not known:
+                return 0
+            revision = self._states.changed(who.save).revision
+            owner.forgetting([entries[record_id] for record_id in known])
+            self._append(owner, [forget_row(known, revision)])
+            if at_once or owner.worth_compacting():
+                owner.compact()
+                self._open.save(who.save).note(owner)
+            return len(known)
+
+    def trim(self, who: ActorId) -> int:
+        """Forget what the owner's retention no longer keeps; how many records that were. Raises Corrupt."""
+        with self.opened(who) as owner:
+            return self._trim(owner)
+
+    # whole saves
+
+    def flush(self, save: str, *, most: int | None = None) -> int:
+        """Move rows from the inbox to the journals of at most ``most`` owners; how many still wait."""
+        opened = self._open.save_at_hand(save)
+        return opened.move(most) if opened else 0
+
+    def settle(self, save: str) -> None:
+        """Bring every acknowledged row into its owner's journal: before a checkpoint, an export, an erasure."""
+        if self._open.has_left_behind(save):
+            while self._open.save(save).move():
+                pass
+
+    def waiting_saves(self) -> list[str]:
+        """Saves whose inbox holds rows."""
+        return self._open.waiting()
+
+    def counted(self, who: ActorId) -> dict[str, int]:
+        """How many records an erasure would remove; 0 where they cannot be read."""
+        if not self._disk.size(actor_folder(self._disk.root, who) / FILE):
+            return {"records": 0}
+        return {"records": self._open.save(who.save).catalog.count(who)}
+
+    def erased(self, who: ActorId) -> None:
+        """Forget what is kept in memory: the owner's folder is gone."""
+        self._open.erased(who)
+
+    def exchanged(self, save: str) -> None:
+        """Read everything again: the folders of a save were exchanged (a restore) or removed."""
+        self._open.exchanged(save)
+
+    # inside
+
+    def _add(
+        self,
+        opened: OpenSave,
+        owners: Mapping[ActorId, OpenOwner],
+        batch: Sequence[tuple[ActorId, Record]],
+        field: str,
+    ) -> list[Added]:
+        """Add records of locked owners."""
+        fresh: dict[OpenOwner, _Fresh] = {owner: {} for owner in owners.values()}
+        added = [
+            _decided(owners[who], record, fresh[owners[who]], field.format(place))
+            for place, (who, record) in enumerate(batch)
+        ]
+        written = {owner: list(records.values()) for owner, records in fresh.items() if records}
+        if written:
+            self._write(opened, written)
+            for owner in written:
+                self._trim(owner)
+        return added
+
+    def _write(self, opened: OpenSave, written: Mapping[OpenOwner, Sequence[tuple[Record, str]]]) -> None:
+        for owner, records in written.items():
+            self._require_room(owner, len(records))
+        count = sum(map(len, written.values()))
+        opened.catalog.reserve(count)
+        try:
+            save = next(iter(written)).who.save
+            self._states.ensure(save)
+            revision = self._states.changed(save).revision
+            self._write_rows(
+                opened, {owner: [add_row(*one, revision) for one in records] for owner, records in written.items()}
+            )
+        finally:
+            opened.catalog.release(count)
+        for owner, records in written.items():
+            entries = owner.records().entries
+            for record, _ in records:
+                self._remember(entries[record.head.record_id], record)
+
+    def _write_rows(self, opened: OpenSave, rows: Mapping[OpenOwner, Sequence[dict[str, Any]]]) -> None:
+        if len(rows) == 1:
+            for owner, own in rows.items():
+                self._append(owner, own)
+            return
+        opened.defer(rows)
+        for owner in rows:
+            self._tell(owner.who)
+
+    def _trim(self, owner: OpenOwner) -> int:
+        policy = self._retention(owner.who)
+        dropped = policy.dropped(owner.records().entries.values()) if policy else []
+        return self.forget(owner.who, dropped, at_once=False) if dropped else 0
+
+    def _append(self, owner: OpenOwner, rows: Sequence[dict[str, Any]]) -> None:
+        owner.append(rows)
+        self._open.save(owner.who.save).note(owner)
+        self._tell(owner.who)
+
+    def _require_room(self, owner: OpenOwner, count: int) -> None:
+        most = self._limits.max_records_per_owner
+        if len(owner.records().entries) + count > most:
+            raise LimitReached(
+                f"'{owner_shown(owner.who)}' has {len(owner.records().entries)} records and {count} more do not fit; "
+                f"the limit is {most}; forget records or set a retention",
+                reason=Reason.TOO_MANY_RECORDS,
+                limit="records.max_records_per_owner",
+                value=most,
+            )
+
+    def _tell(self, who: ActorId) -> None:
+        for changed in self._listeners:
+            changed(who)
+
+    def _remember(self, entry: Entry, record: Record) -> Record:
+        with self._lock:
+            self._records[entry] = record
+            self._records.move_to_end(entry)
+            while len(self._records) > self._limits.max_cached_records:
+                self._records.popitem(last=False)
+        return record
+
+
+def _decided(owner: OpenOwner, record: Record, fresh: _Fresh, field: str) -> Added:
+    """Whether a record is new to a locked owner; if so it is put among the ``fresh`` ones."""
+    record_id, digest = record.head.record_id, content_hash(record)
+    entry = owner.records().entries.get(record_id)
+    known = entry.content_hash if entry else fresh[record_id][1] if record_id in fresh else None
+    if known is None:
+        fresh[record_id] = (record, digest)
+    elif known != digest:
+        raise AlreadyExists(
+            f"{field} names a record of '{owner_shown(owner.who)}' with other content; "
+            "use another id, or SupersedeRecord",
+            reason=Reason.CONTENT_CONFLICT,
+            field=field,
+        )
+    return Added(owner.who, record_id, created=known is None)
+
+
+def _entry(owner: OpenOwner, record_id: str) -> Entry:
+    entry = owner.records().entries.get(record_id)
+    if entry is None:
+        raise NotFound(
+            f"'{owner_shown(owner.who)}' has no such record; it may have been forgotten",
+            reason=Reason.RECORD_NOT_FOUND,
+            field="record_id",
+        )
+    return entry
+
+
+def lock_order(who: ActorId) -> tuple[str, ...]:
+    """In which order owners are locked, so that two calls never wait for each other."""
+    return (who.save, who.tenant, who.player, who.topic, who.actor, who.role)

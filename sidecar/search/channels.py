@@ -1,0 +1,149 @@
+"""The ways of finding, one channel each: own words, own meaning, and both in the light of the conversation.
+
+A channel says, for each record that a query may see, how well it answers (its score), whether that counts as found, and
+how far it stands out (its normalised score). Normalising is what makes channels comparable and keeps a weak one from
+spoiling a strong one: a channel with a peak far above its mean decides, one that finds everything equally good hardly
+matters. A model that does not know the language of a save is such a channel.
+
+Rows are numbers 0 to n-1. A channel that knows nothing of a row, such as one without a vector, says NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sidecar.search.bm25 import B_CONTEXT, Posting, bm25, whole_score
+from sidecar.search.context import Neighbours, lengths_in_context, posting_in_context, similarities_in_context
+from sidecar.search.terms import Word
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+
+#: Normalised scores are raised to these powers: one good answer outweighs several middling ones.
+EMPHASIS_OF_WORDS = 1.25
+EMPHASIS_OF_MEANING = 1.5
+#: The normalised score of the row that the words answer best; a similarity reaches it 6 deviations above the mean.
+BEST_WORDS = 15.0
+#: Where even the best row holds less than this share of the query's words (by rarity), it does not count as best.
+FULL_ANSWER = 0.4
+#: A spread of cosine similarities below this is noise.
+LEAST_SPREAD = 0.05
+#: Similarities are compared at this many decimals: beyond, they hang on the order in which a processor adds.
+SIMILARITY_DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weight of each channel in a fused score; 0 leaves the channel out."""
+
+    words: float
+    meaning: float
+    context_words: float = 0.0
+    context_meaning: float = 0.0
+
+
+#: For records that stand alone.
+ALONE_WEIGHTS = Weights(words=1.0, meaning=0.5)
+#: Where some of the records are turns of a conversation: their own words are among their words in context.
+TALK_WEIGHTS = Weights(words=0.2, meaning=0.5, context_words=1.0, context_meaning=1.0)
+#: For reciprocal rank.
+EQUAL_WEIGHTS = Weights(words=1.0, meaning=1.0)
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What one way of finding says of each row."""
+
+    scores: Floats
+    found: Bools
+    normalised: Floats
+    weight: float
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The words of the rows: the postings of (at least) a query's terms, and each row's length in words."""
+
+    postings: Mapping[str, Posting]
+    lengths: Floats
+
+
+def default_weights(around: Neighbours) -> Weights:
+    """The weights of a query that names none."""
+    return TALK_WEIGHTS if around.exist else ALONE_WEIGHTS
+
+
+def words_channels(words: Sequence[Word], lexicon: Lexicon, around: Neighbours, weights: Weights) -> dict[str, Channel]:
+    """Own words and words in context, by the names of ``Weights``; those of weight 0 are left out."""
+    whole = whole_score(words, lexicon.postings, len(lexicon.lengths))
+    channels = {}
+    if weights.words:
+        scores = bm25(words, lexicon.postings, lexicon.lengths)
+        channels["words"] = words_channel(scores, whole, weights.words)
+    if weights.context_words:
+        nearby = lexicon_in_context(words, lexicon, around)
+        scores = bm25(words, nearby.postings, nearby.lengths, b=B_CONTEXT)
+        channels["context_words"] = words_channel(scores, whole, weights.context_words)
+    return channels
+
+
+def lexicon_in_context(words: Sequence[Word], lexicon: Lexicon, around: Neighbours) -> Lexicon:
+    """The lexicon of the query's words when each row also holds, at their weight, the words of its neighbours."""
+    terms = {term for word in words for term in word} & lexicon.postings.keys()
+    postings = {term: posting_in_context(lexicon.postings[term], around) for term in terms}
+    return Lexicon(postings, lengths_in_context(lexicon.lengths, around))
+
+
+def meaning_channels(
+    similarities: Floats, around: Neighbours, weights: Weights, *, floor: float | None = None
+) -> dict[str, Channel]:
+    """Own meaning and meaning in context, by the names of ``Weights``; those of weight 0 are left out."""
+    channels = {}
+    if weights.meaning:
+        channels["meaning"] = meaning_channel(similarities, weights.meaning, floor=floor)
+    if weights.context_meaning:
+        mean = similarities_in_context(similarities, around)
+        channels["context_meaning"] = meaning_channel(mean, weights.context_meaning, floor=floor)
+    return channels
+
+
+def words_channel(scores: Floats, whole: float, weight: float) -> Channel:
+    """BM25 scores as a channel: it found what scores above 0, and what scores best stands out most.
+
+    ``whole`` is what a row would score that answers the whole query (``bm25.whole_score``).
+    """
+    best = max(float(scores.max(initial=0.0)), FULL_ANSWER * whole)
+    share = scores / best if best > 0 else scores
+    return Channel(scores, scores > 0, BEST_WORDS * share**EMPHASIS_OF_WORDS, weight)
+
+
+def meaning_channel(similarities: Floats, weight: float, *, floor: float | None = None) -> Channel:
+    """Cosine similarities as a channel: it found each row that has a vector and reaches the floor, if there is one."""
+    import numpy as np
+
+    scores: Floats = similarities.astype(np.float64).clip(-1.0, 1.0).round(SIMILARITY_DECIMALS)
+    found = ~np.isnan(scores)
+    if floor is not None:
+        found[found] = scores[found] >= floor
+    return Channel(scores, found, normalised_meaning(scores), weight)
+
+
+def normalised_meaning(similarities: Floats) -> Floats:
+    """How far each similarity stands from the mean of all, in standard deviations, emphasised; 0 for NaN.
+
+    A spread of less than LEAST_SPREAD is taken for it, so that similarities that hardly differ stay near each other.
+    """
+    import numpy as np
+
+    known = similarities[~np.isnan(similarities)]
+    if not len(known):
+        return np.zeros(len(similarities))
+    distance = np.nan_to_num((similarities - known.mean()) / max(float(known.std()), LEAST_SPREAD))
+    emphasised: Floats = np.sign(distance) * np.abs(distance) ** EMPHASIS_OF_MEANING
+    return emphasised

@@ -1,0 +1,87 @@
+"""Several channels into one order: what words found and what meaning found, for each row of a query.
+
+Two ways. *Reciprocal rank* adds ``weight / (k + rank)``; it needs no scale, and a weak channel drags a strong one down.
+The *weighted sum* adds normalised scores; it is the default, because it measures better (``docs/recall.md``).
+
+Pure arithmetic over rows 0 to n-1 of the records that the query may see; nothing here knows what a row is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sidecar.search.channels import Channel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+#: The constant of reciprocal rank.
+RRF_K = 60.0
+#: Fused scores are compared at this many decimals, so that the order does not hang on how a sum was rounded.
+DECIMALS = 9
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What breaks ties, by row: importance, tick, and the places of owner and id among the query's owners and ids."""
+
+    importance: Floats
+    ticks: Ints
+    owners: Ints
+    ids: Ints
+
+    def places(self) -> Ints:
+        """The place of each row when scores are equal: importance and tick descending, owner and id ascending."""
+        import numpy as np
+
+        order = np.lexsort((self.ids, self.owners, ~self.ticks, -self.importance))
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return places
+
+
+def weighted_sum(channels: Iterable[Channel]) -> Floats:
+    """The fused score of each row; -inf for rows that no channel with a weight found."""
+    return _sum_found([(channel.weight * channel.normalised, channel) for channel in channels])
+
+
+def reciprocal_rank(channels: Iterable[Channel], ties: Ints, *, k: float = RRF_K) -> Floats:
+    """The fused score of each row; -inf for rows that no channel with a weight found."""
+    import numpy as np
+
+    terms = []
+    for channel in channels:
+        shares = np.zeros(len(ties))
+        order = ranked(np.where(channel.found, channel.scores, -np.inf), ties)
+        shares[order] = channel.weight / (k + np.arange(1, len(order) + 1))
+        terms.append((shares, channel))
+    return _sum_found(terms)
+
+
+def _sum_found(terms: Sequence[tuple[Floats, Channel]]) -> Floats:
+    import numpy as np
+
+    counted = [(values, channel.found) for values, channel in terms if channel.weight > 0]
+    if not counted:
+        return np.full(len(terms[0][0]) if terms else 0, -np.inf)
+    found = np.logical_or.reduce([found for _, found in counted])
+    total = np.sum([values for values, _ in counted], axis=0)
+    return np.where(found, np.round(total, DECIMALS), -np.inf)
+
+
+def ranked(scores: Floats, ties: Ints, *, limit: int | None = None) -> Ints:
+    """The rows in order, best first, equal scores by their places in ``ties``; rows at -inf are left out."""
+    import numpy as np
+
+    rows = np.flatnonzero(scores > -np.inf)
+    if limit is not None and limit < len(rows):
+        least = np.partition(scores[rows], len(rows) - limit)[len(rows) - limit] if limit else np.inf
+        rows = rows[scores[rows] >= least]
+    order: Ints = rows[np.lexsort((ties[rows], -scores[rows]))][:limit]
+    return order

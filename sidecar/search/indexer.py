@@ -1,0 +1,244 @@
+"""Keeps the derived index behind the journals: what changed is written to it in the background, many owners at once.
+
+A kill between a journal and its index leaves the index behind; the next use of the save notices by the journal's
+length, and what is missing is written again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+
+from sidecar.diagnostics import Report
+from sidecar.errors import Corrupt
+from sidecar.memory.open_owner import OpenOwner
+from sidecar.memory.open_saves import facts_of
+from sidecar.memory.owner_records import Entry
+from sidecar.memory.record_catalog import OwnerFacts
+from sidecar.memory.record_store import RecordStore
+from sidecar.memory.records import actor_of, actor_row
+from sidecar.search.index import MIGRATIONS, Index, OwnerRow, OwnerUpdate, WordsRow
+from sidecar.search.words import WordSource
+from sidecar.settings import SearchSettings
+from sidecar.storage.background import Background
+from sidecar.storage.derived_database import DerivedDatabase
+from sidecar.storage.keys import ActorId, folder_name, save_folder
+
+# A group is a text, an actor a list: so both fit into one JSON object's names.
+_ACTOR_MARK = "\x00"
+# The size of an owner whose words are not all written yet: no journal has it.
+_UNFINISHED = -1
+_ROWS_AT_ONCE = 1_024
+_ROWS_UNDER_LOCK = 64
+
+
+class Indexes:
+    """The index of each save, opened when it is first needed. They also know what the catalog of a save needs."""
+
+    def __init__(self, root: Path, *, in_memory: bool, version: Callable[[], str], report: Report) -> None:
+        self._root = root
+        self._in_memory = in_memory
+        self._version = version
+        self._report = report
+        self._open: dict[str, Index] = {}
+        self._lock = Lock()
+
+    def of(self, save: str) -> Index:
+        """The index of a save."""
+        with self._lock:
+            index = self._open.get(save)
+            if index is None:
+                path = None if self._in_memory else self._path(save)
+                index = self._open[save] = Index(DerivedDatabase(path, MIGRATIONS, self._version(), self._report))
+            return index
+
+    def facts(self, save: str) -> Mapping[str, tuple[ActorId, OwnerFacts]]:
+        """What is known of the owners of a save, by the names of their folders."""
+        if self._in_memory or not self._path(save).exists():
+            return {}
+        return {row.folder: _facts(row, save) for row in self.of(save).owners()}
+
+    def counted(self, who: ActorId) -> dict[str, int]:
+        """Nothing here counts as memory."""
+        return {}
+
+    def erased(self, who: ActorId) -> None:
+        """Forget an owner's words."""
+        if self._in_memory or self._path(who.save).exists():
+            self.of(who.save).remove([folder_name(who)])
+
+    def exchanged(self, save: str) -> None:
+        """Trust nothing that is known of a save's owners: their folders were exchanged. Words stay: they are tied to
+        what they were made from."""
+        self.of(save).distrust()
+
+    def close(self) -> None:
+        """Let go of all files."""
+        with self._lock:
+            for index in self._open.values():
+                index.close()
+
+    def _path(self, save: str) -> Path:
+        return self._root / "index" / (save_folder(self._root, save).name + ".sqlite3")
+
+
+class Indexer:
+    """Thread-safe. Told of each owner that changed, it brings the index up to date a moment later."""
+
+    def __init__(
+        self, store: RecordStore, indexes: Indexes, words: WordSource, limits: SearchSettings, report: Report
+    ) -> None:
+        self._store = store
+        self._indexes = indexes
+        self._words = words
+        self._batch = limits.index_batch
+        self._dirty: dict[ActorId, None] = {}
+        self._lock = Lock()
+        self._background = Background("indexer", self._work, delay_seconds=limits.index_delay_seconds, report=report)
+        store.listen(self.changed)
+
+    def changed(self, who: ActorId) -> None:
+        """An owner's records changed."""
+        with self._lock:
+            self._dirty[who] = None
+        self._background.wake()
+
+    def pending(self, save: str) -> set[ActorId]:
+        """Owners of a save whose changes are not in the index yet."""
+        with self._lock:
+            return {who for who in self._dirty if who.save == save}
+
+    def bring_up(self, save: str, owners: Iterable[ActorId], *, force: bool = False) -> Iterator[Progress]:
+        """Compare the index of some owners with their records and write what is missing, a batch at a time.
+
+        What is ready is passed over unless ``force``. Each batch is safe when it is told.
+        """
+        return self._update(save, owners, compare=True, force=force)
+
+    def close(self) -> None:
+        """Finish the batch that has begun; what is left is found at the next start."""
+        self._background.close()
+
+    def _work(self) -> bool:
+        with self._lock:
+            save = next(iter(self._dirty)).save if self._dirty else None
+            batch = [who for who in self._dirty if who.save == save][: self._batch]
+            for who in batch:
+                del self._dirty[who]
+        if save is not None:
+            deque(self._update(save, batch), maxlen=0)
+        return save is not None
+
+    def _update(
+        self, save: str, owners: Iterable[ActorId], *, compare: bool = False, force: bool = False
+    ) -> Iterator[Progress]:
+        """Write what the index lacks, many small owners in one transaction, a large one in several."""
+        index = self._indexes.of(save)
+        waiting: list[OwnerUpdate] = []
+        progress = Progress()
+        for who in owners:
+            told = 0
+            try:
+                for update in self._owner_updates(index, who, compare=compare, force=force):
+                    waiting.append(update)
+                    if len(waiting) >= self._batch or sum(len(one.added) for one in waiting) >= _ROWS_AT_ONCE:
+                        told += len(update.added)
+                        progress = replace(progress, records=progress.records + len(update.added))
+                        yield _written(index, waiting, progress)
+                        waiting, progress = [], Progress()
+                rest = max(0, self._store.catalog(save).count(who) - told)
+                progress = replace(progress, records=progress.records + rest)
+            except Corrupt:
+                progress = replace(progress, failed=progress.failed + 1)
+        yield _written(index, waiting, progress)
+
+    def _owner_updates(self, index: Index, who: ActorId, *, compare: bool, force: bool) -> Iterator[OwnerUpdate]:
+        with self._store.opened(who) as owner:
+            plan = _planned(index, owner, compare=compare, force=force)
+        if plan is None:
+            return
+        row, missing, removed = plan
+        while True:
+            few, missing = missing[:_ROWS_AT_ONCE], missing[_ROWS_AT_ONCE:]
+            known = row if not missing else replace(row, size=_UNFINISHED)
+            yield OwnerUpdate(known, self._words_rows(who, few), removed)
+            if not missing:
+                return
+            removed = []
+
+    def _words_rows(self, who: ActorId, entries: Sequence[Entry]) -> list[WordsRow]:
+        """The words of entries, the owner locked for a moment at a time so that writes are not held up."""
+        rows: list[WordsRow] = []
+        for start in range(0, len(entries), _ROWS_UNDER_LOCK):
+            with self._store.opened(who) as owner:
+                few = entries[start : start + _ROWS_UNDER_LOCK]
+                rows += self._words.rows(owner, [entry for entry in few if not entry.forgotten])
+        return rows
+
+
+def _planned(
+    index: Index, owner: OpenOwner, *, compare: bool, force: bool
+) -> tuple[OwnerRow, list[Entry], list[str]] | None:
+    """What the index should know of a locked owner, the entries that it lacks, and hashes that it has too many; None
+    where it is up to date."""
+    records, known, row = owner.records(), index.owner(owner.folder_name), _row(owner)
+    if known == row and not (compare or force):
+        return None
+    added = records.after(known.last) if known else []
+    grown = known and known.size != _UNFINISHED and known.records + len(added) == row.records and known.size <= row.size
+    if grown and not (compare or force):
+        return row, added, []
+    hashes = index.hashes(owner.folder_name)
+    present = {entry.content_hash for entry in records.entries.values()}
+    missing = [entry for entry in records.entries.values() if force or entry.content_hash not in hashes]
+    if known == row and not missing and hashes == present:
+        return None
+    return row, missing, sorted(hashes - present)
+
+
+def _written(index: Index, updates: Sequence[OwnerUpdate], progress: Progress) -> Progress:
+    added, removed = (sum(len(getattr(update, name)) for update in updates) for name in ("added", "removed"))
+    if updates and not index.write(updates):
+        return replace(progress, failed=progress.failed + added)
+    return replace(progress, added=added, removed=removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A batch: records of the owners that were done, entries written and removed, owners or entries that failed."""
+
+    records: int = 0
+    added: int = 0
+    removed: int = 0
+    failed: int = 0
+
+
+def _row(owner: OpenOwner) -> OwnerRow:
+    facts = facts_of(owner)
+    return OwnerRow(
+        folder=owner.folder_name,
+        address=json.dumps(actor_row(owner.who), ensure_ascii=False),
+        size=facts.size,
+        last=owner.records().last,
+        records=facts.count,
+        addressed=json.dumps({_name(to): sorted(ids) for to, ids in facts.addressed.items()}, ensure_ascii=False),
+    )
+
+
+def _facts(row: OwnerRow, save: str) -> tuple[ActorId, OwnerFacts]:
+    addressed = {_target(name, save): set(ids) for name, ids in json.loads(row.addressed).items()}
+    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, addressed)
+
+
+def _name(target: Hashable) -> str:
+    if isinstance(target, ActorId):
+        return _ACTOR_MARK + json.dumps(actor_row(target), ensure_ascii=False)
+    return str(target)
+
+
+def _target(name: str, save: str) -> Hashable:
+    return actor_of(json.loads(name[1:]), save) if name.startswith(_ACTOR_MARK) else name

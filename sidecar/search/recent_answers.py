@@ -1,0 +1,33 @@
+"""Answers that were given lately: the same question has the same answer for as long as nothing of the save changed.
+
+A game that asks in every frame what an NPC recalls, while its time stands still, costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import Lock
+from typing import Any
+
+
+class RecentAnswers:
+    """At most ``most`` answers, each with the version of the save that it was made from. Thread-safe."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._answers: OrderedDict[bytes, tuple[Hashable, Any]] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, question: bytes, version: Hashable) -> Any | None:
+        """The answer to a question, if it was made from this version."""
+        known = self._answers.get(question)
+        return known[1] if known is not None and known[0] == version else None
+
+    def keep(self, question: bytes, version: Hashable, answer: Any) -> None:
+        """Remember an answer. ``version`` was read before the answer was made."""
+        with self._lock:
+            self._answers[question] = (version, answer)
+            self._answers.move_to_end(question)
+            if len(self._answers) > self._most:
+                self._answers.popitem(last=False)

@@ -1,0 +1,65 @@
+"""The views of owners that were searched lately, within bounds of owners and of records."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+from sidecar.memory.open_owner import OpenOwner
+from sidecar.search.owner_view import OwnerView
+from sidecar.search.words import WordSource
+from sidecar.settings import SearchSettings
+from sidecar.storage.keys import ActorId
+
+
+class Views:
+    """Thread-safe. A view belongs to the opened owner that it was made from: when the journal is opened anew, so is
+    the view."""
+
+    def __init__(self, words: WordSource, limits: SearchSettings) -> None:
+        self._words = words
+        self._limits = limits
+        self._views: OrderedDict[ActorId, tuple[OpenOwner, OwnerView]] = OrderedDict()
+        self._rows = 0
+        self._lock = Lock()
+
+    def of(self, owner: OpenOwner) -> tuple[OwnerView, bool]:
+        """The view of a locked owner, up to date, and whether it was there already. Raises Corrupt."""
+        with self._lock:
+            known = self._views.get(owner.who)
+        view = known[1] if known and known[0] is owner and not known[1].mostly_gone else OwnerView()
+        before = len(view.entries)
+        view.follow(owner.records(), lambda entries: self._words.words_of(owner, entries))
+        if len(view.entries) != before or not known or known[1] is not view:
+            self._keep(owner, view)
+        return view, before > 0
+
+    def lag(self, owner: OpenOwner) -> int:
+        """How many records the view of a locked owner has still to take in."""
+        known = self._views.get(owner.who)
+        if known is None or known[0] is not owner:
+            return len(owner.records().entries)
+        return len(owner.records().after(known[1].seen))
+
+    def forget(self, save: str) -> None:
+        """Drop the views of a save."""
+        with self._lock:
+            for who in [who for who in self._views if who.save == save]:
+                self._drop(who)
+
+    def _keep(self, owner: OpenOwner, view: OwnerView) -> None:
+        with self._lock:
+            self._drop(owner.who)
+            self._views[owner.who] = (owner, view)
+            view.counted = len(view.entries)
+            self._rows += view.counted
+            while len(self._views) > 1 and self._over():
+                self._drop(next(iter(self._views)))
+
+    def _drop(self, who: ActorId) -> None:
+        known = self._views.pop(who, None)
+        if known is not None:
+            self._rows -= known[1].counted
+
+    def _over(self) -> bool:
+        return len(self._views) > self._limits.max_cached_views or self._rows > self._limits.max_cached_rows

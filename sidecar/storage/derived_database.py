@@ -1,0 +1,127 @@
+"""An SQLite file that holds only what can be built again, and may vanish, break or be locked at any time.
+
+Whoever uses it goes on without it: a read that cannot be made answers None. A file that cannot be understood is thrown
+away and begun anew; one that is only busy is left alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from sidecar.diagnostics import Diagnostic, Report, Severity
+
+if TYPE_CHECKING:
+    import sqlite3
+
+T = TypeVar("T")
+_IN_MEMORY = ":memory:"
+_BUSY_SECONDS = 0.2
+# Nothing here outlives a power cut better than the journals that it is made from; forgotten text leaves the pages.
+_SETTINGS = """
+    PRAGMA auto_vacuum = FULL;
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = OFF;
+    PRAGMA secure_delete = ON;
+    PRAGMA temp_store = MEMORY;
+"""
+_PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_CANTOPEN")
+
+
+class DerivedDatabase:
+    """One file, or process memory without a ``path``. Thread-safe: one call at a time."""
+
+    def __init__(self, path: Path | None, migrations: Sequence[str], version: str, report: Report) -> None:
+        """``migrations`` are SQL scripts, applied once each in their order. ``version`` names everything that the
+        content depends on: a file of another one is thrown away."""
+        self._path = path
+        self._migrations = migrations
+        self._version = version
+        self._report = report
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """The answer of ``work``, which is one transaction; None while the file cannot be used."""
+        import sqlite3
+
+        with self._lock:
+            for _ in range(2):
+                try:
+                    with self._open() as database:
+                        return work(database)
+                except (sqlite3.DatabaseError, OSError, ValueError) as error:
+                    if _passing(error):
+                        self._tell("index_unusable", "cannot be used for now; answers come from the journals")
+                        self._close()
+                        return None
+                    self._tell("index_thrown_away", "could not be read and was thrown away; it is built again")
+                    self._delete()
+            return None
+
+    def size(self) -> int:
+        """Size of the file in bytes."""
+        return self._path.stat().st_size if self._path and self._path.exists() else 0
+
+    def close(self) -> None:
+        """Let go of the file; the next call opens it again."""
+        with self._lock:
+            self._close()
+
+    def delete(self) -> None:
+        """Throw the file away."""
+        with self._lock:
+            self._delete()
+
+    def _open(self) -> sqlite3.Connection:
+        import sqlite3
+
+        if self._connection is not None and self._path is not None and not self._path.exists():
+            self._close()  # deleted under us: what would be written to it now is lost
+        if self._connection is None:
+            if self._path is not None:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self._path or _IN_MEMORY, timeout=_BUSY_SECONDS, check_same_thread=False, cached_statements=32
+            )
+            self._prepare(self._connection)
+        return self._connection
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        database.executescript(_SETTINGS)
+        (done,) = database.execute("PRAGMA user_version").fetchone()
+        if done > len(self._migrations):
+            raise ValueError("written by a newer version")
+        for number, migration in enumerate(self._migrations[done:], done + 1):
+            database.executescript(f"BEGIN; {migration}; PRAGMA user_version = {number}; COMMIT;")
+        database.execute("CREATE TABLE IF NOT EXISTS made_by (version TEXT NOT NULL)")
+        made_by = database.execute("SELECT version FROM made_by").fetchone()
+        if made_by is None:
+            with database:
+                database.execute("INSERT INTO made_by VALUES (?)", (self._version,))
+        elif made_by[0] != self._version:
+            raise ValueError("made in another way")
+
+    def _tell(self, code: str, what: str) -> None:
+        details = {"file": self._path.name if self._path else _IN_MEMORY}
+        self._report(Diagnostic(code, f"the derived index of a save {what}", Severity.WARNING, details))
+
+    def _delete(self) -> None:
+        self._close()
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            if self._path is not None:
+                with suppress(OSError):
+                    self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _passing(error: Exception) -> bool:
+    """Whether the moment is at fault (locked, full, read-only) and not the file."""
+    return isinstance(error, OSError) or getattr(error, "sqlite_errorname", "").startswith(_PASSING)

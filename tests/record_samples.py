@@ -1,0 +1,86 @@
+"""Records and stores for tests: the helpers M and Q of the acceptance cases, and a store on a real folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sidecar.diagnostics import Diagnostic
+from sidecar.memory.groups import GroupStore
+from sidecar.memory.moments import Moment
+from sidecar.memory.record_store import RecordStore
+from sidecar.memory.records import Kind, Record, RecordHead
+from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.recall import Recall
+from sidecar.search.views import Views
+from sidecar.search.words import WordSource
+from sidecar.settings import RecordSettings, SearchSettings
+from sidecar.storage.actors import Actors
+from sidecar.storage.disk import Disk, FileDisk, SessionDisk
+from sidecar.storage.keys import ActorId, actor_id
+from sidecar.storage.save_state import SaveStates
+
+
+def owner(actor: str = "npc", save: str = "session", **more: str) -> ActorId:
+    return actor_id(save=save, actor=actor, **more)
+
+
+def record(record_id: str, text: str = "", *, tick: int = 1, **head: Any) -> Record:
+    """M of the cases: scope personal, kind Fact, payload {"text": text}, timeline world, searchable text = text."""
+    given = {"scope": "personal", "kind": Kind.FACT, "moment": Moment("world", tick), **head}
+    return Record(RecordHead(record_id, **given), json.dumps({"text": text}, ensure_ascii=False), text)
+
+
+@dataclass
+class House:
+    """The rooms of records and search on one folder, without a daemon around them."""
+
+    disk: Disk
+    limits: RecordSettings = field(default_factory=RecordSettings)
+    search_limits: SearchSettings = field(default_factory=lambda: SearchSettings(index_delay_seconds=0.0))
+    told: list[Diagnostic] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.actors = Actors(self.disk)
+        self.saves = SaveStates(self.disk)
+        self.groups = GroupStore(self.disk, self.saves, self.limits)
+        in_memory = isinstance(self.disk, SessionDisk)
+        version = lambda: self.words.analyzer.version  # noqa: E731
+        self.indexes = Indexes(self.disk.root, in_memory=in_memory, version=version, report=self.told.append)
+        self.store = RecordStore(
+            self.disk,
+            self.actors,
+            self.saves,
+            self.limits,
+            known=self.indexes,
+            retention=self.groups.retention,
+            report=self.told.append,
+        )
+        self.words = WordSource(self.store, self.indexes.of, self.search_limits.language)
+        self.views = Views(self.words, self.search_limits)
+        self.recall = Recall(self.store, self.groups, self.saves, self.words, self.views)
+        self.indexer = Indexer(self.store, self.indexes, self.words, self.search_limits, self.told.append)
+
+    def again(self) -> House:
+        """The same folder after a restart."""
+        self.close()
+        return House(self.disk, self.limits, self.search_limits)
+
+    def close(self) -> None:
+        self.indexer.close()
+        self.indexes.close()
+
+    def index_now(self, save: str = "session") -> None:
+        """Bring the index up to date at once."""
+        for _ in self.indexer.bring_up(save, self.store.catalog(save).owners()):
+            pass
+
+    def ids(self, who: ActorId) -> list[str]:
+        with self.store.opened(who) as opened:
+            return sorted(opened.records().entries)
+
+
+def house_on(folder: Path, **limits: Any) -> House:
+    return House(FileDisk(folder), RecordSettings(**limits))

@@ -1,0 +1,247 @@
+"""SearchService and the record tools over a real socket."""
+
+import json
+
+import pytest
+from client import failure
+from records_client import Records, at, m, wanted
+
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2
+
+NO_MODEL = common_pb2.DEGRADED_REASON_NO_MODEL
+
+
+@pytest.fixture
+def records(shared_daemon, actor):
+    return Records(shared_daemon.client, actor)
+
+
+def test_an_answer_tells_scores_stages_revision_and_that_there_is_no_model(records):
+    revision = records.add(m("m1", "the wolf", tick=3)).save.revision
+    answer = records.search("wolves")
+    (hit,) = answer.hits
+    assert answer.save.revision >= revision
+    assert (answer.degraded, answer.degraded_reason, list(answer.degraded_reasons)) == (True, NO_MODEL, [NO_MODEL])
+    assert answer.mode == search_pb2.SEARCH_MODE_LEXICAL
+    assert [stage.kind for stage in answer.stages] == [
+        search_pb2.SEARCH_STAGE_KIND_AUTHORITATIVE_SNAPSHOT,
+        search_pb2.SEARCH_STAGE_KIND_LEXICAL_SEARCH,
+    ]
+    (channel,) = hit.channels
+    assert (hit.rank, channel.rank, channel.channel) == (1, 1, search_pb2.SEARCH_CHANNEL_LEXICAL)
+    assert hit.score == pytest.approx(channel.score + 0.5)
+    assert hit.access == search_pb2.HIT_ACCESS_OWN
+    assert not hit.HasField("explanation")
+
+
+def test_a_search_by_words_alone_is_not_degraded(records):
+    answer = records.search("wolf", mode=search_pb2.SEARCH_MODE_LEXICAL)
+    assert (answer.degraded, answer.degraded_reason) == (False, 0)
+
+
+@pytest.mark.parametrize("more", [{"require_semantic": True}, {"mode": search_pb2.SEARCH_MODE_VECTOR}])
+def test_asking_for_meaning_without_a_model_is_an_error(records, more):
+    assert failure(lambda: records.search("wolf", **more)).kind == ("FAILED_PRECONDITION", "NO_MODEL")
+
+
+def test_an_explanation_gives_the_account(records):
+    records.add(m("m1", "the wolf hunts", tick=3))
+    (hit,) = records.search("wolf", explain=True).hits
+    assert [(term.term, term.frequency, term.records) for term in hit.explanation.terms] == [("wolf", 2, 1)]
+    assert hit.explanation.age_ticks == 97
+    assert "wolf" in hit.explanation.text
+
+
+def test_an_owner_that_is_no_source_is_denied(records):
+    other = records.other("a")
+    records.add(m("m1", "wolf"), actor=other)
+    assert failure(lambda: records.search("wolf", owners=[other])).kind == ("PERMISSION_DENIED", "OWNER_NOT_ALLOWED")
+    assert records.found("wolf", owners=[other], sources=[other]) == ["m1"]
+
+
+def test_a_limit_over_the_most_is_lowered_and_told(records):
+    records.add(*(m(f"m{n}", "wolf") for n in range(600)))
+    answer = records.search("wolf", limit=600)
+    assert len(answer.hits) == 512
+    assert [(cut.what, cut.kept) for cut in answer.cuts] == [("search_limit", 512)]
+    assert len(records.search("wolf").hits) == 10
+    assert len(records.search("wolf", limit=0).hits) == 0
+    assert failure(lambda: records.search("wolf", limit=-1)).kind == ("INVALID_ARGUMENT", "FIELD_INVALID")
+
+
+def test_a_query_of_a_megabyte_is_answered_and_its_cut_told(records):
+    records.add(m("m1", "the wolf"))
+    answer = records.search("wolf " * 199_000)
+    assert [hit.record.record_id for hit in answer.hits] == ["m1"]
+    assert [cut.what for cut in answer.cuts] == ["query"]
+    assert failure(lambda: records.search("x" * 1_000_001)).kind == ("INVALID_ARGUMENT", "FIELD_TOO_LONG")
+
+
+def test_a_moment_of_another_timeline_finds_nothing(records):
+    records.add(m("m1", "wolf"))
+    assert records.found("wolf", filter=memory_pb2.RecordFilter(at_or_before=at(100, "dream"))) == []
+    failed = failure(lambda: records.search("wolf", filter=wanted(at_or_after=at(1, "dream"))))
+    assert failed.kind == ("INVALID_ARGUMENT", "FIELD_INVALID")
+
+
+def test_another_player_character_is_another_memory(records):
+    dead = common_pb2.Actor(save_id="s", actor_id="smith", player_id="old hero")
+    born = common_pb2.Actor(save_id="s", actor_id="smith", player_id="new hero")
+    records.add(m("m1", "the hero owes me gold"), actor=dead)
+    assert records.found("gold", born) == []
+    assert records.found("gold", dead) == ["m1"]
+
+
+def test_the_index_is_counted_and_built_again(start_daemon, actor):
+    records = Records(start_daemon().client, actor)
+    assert records.status().state == search_pb2.INDEX_STATE_EMPTY
+    records.add(*(m(f"m{n}", "wolf") for n in range(50)))
+    steps = records.rebuild()
+    assert [step.phase for step in steps][-1] == search_pb2.REBUILD_PHASE_DONE
+    assert (steps[-1].done, steps[-1].total) == (50, 50)
+    status = records.status()
+    assert (status.total, status.terms_ready, status.pending, status.requires_rebuild) == (50, 50, 50, False)
+    assert status.tokenizer_version
+    assert status.degraded_reason == NO_MODEL
+
+
+def test_health_answers_while_an_index_is_rebuilt(start_daemon, actor):
+    daemon = start_daemon()
+    records = Records(daemon.client, actor)
+    records.add(*(m(f"m{n}", f"wolf {n} " * 30) for n in range(2_000)))
+    stream = records.stub.RebuildIndex(search_pb2.RebuildIndexRequest(save_id=actor.save_id, force=True))
+    for step in stream:
+        assert daemon.client.serving()
+        if step.phase == search_pb2.REBUILD_PHASE_TERMS:
+            records.add(m(f"late {step.done}", "wolf"))
+
+
+# G: the tools of a model
+
+
+def answer_of(response) -> dict:
+    return json.loads(response.result_json)
+
+
+def test_g1_what_is_remembered_is_found_with_its_numbers_and_its_tick(records):
+    payload = {"affinity": 0.75}
+    remembered = records.call_tool(
+        "remember_game_memory", {"scope": "relationship", "kind": "relationship", "payload": payload}, input_id="i"
+    )
+    assert remembered.succeeded
+    answer = answer_of(remembered)
+    assert answer == {
+        "memoryId": remembered.record_id,
+        "ownerId": records.actor.actor_id,
+        "timelineId": "world",
+        "tick": 5,
+    }
+    (memory,) = answer_of(records.call_tool("search_game_memory", {"scopes": ["relationship"]}))["memories"]
+    assert (memory["payload"], memory["tick"], memory["kind"]) == (payload, 5, "Relationship")
+    assert records.get(remembered.record_id).source_input_id == "i"
+
+
+def test_g3_a_search_sees_the_past_of_its_actor_and_nothing_else(records):
+    records.add(m("past", "wolf", tick=5), m("future", "wolf", tick=10))
+    records.add(m("others", "wolf", tick=5), actor=records.other("a"))
+    answer = answer_of(records.call_tool("search_game_memory", {"text": "wolf"}, tick=7))
+    assert [memory["memoryId"] for memory in answer["memories"]] == ["past"]
+    assert answer["truncated"] is False
+
+
+def test_g4_the_future_is_refused_with_words_that_a_model_understands(records):
+    response = records.call_tool("search_game_memory", {"atOrBeforeTick": 6}, tick=5)
+    assert (response.succeeded, response.reason) == (False, "FUTURE_MOMENT")
+    assert "future" in answer_of(response)["Error"]
+
+
+def test_a_foreign_owner_is_refused_unless_the_game_names_it_as_a_source(records):
+    other = records.other("a")
+    records.add(m("m1", "wolf"), actor=other)
+    asked = {"text": "wolf", "ownerId": other.actor_id}
+    response = records.call_tool("search_game_memory", asked)
+    assert (response.succeeded, response.reason) == (False, "OWNER_NOT_ALLOWED")
+    allowed = answer_of(records.call_tool("search_game_memory", asked, sources=[other]))
+    assert [memory["ownerId"] for memory in allowed["memories"]] == [other.actor_id]
+
+
+def test_a_repeated_call_remembers_once_and_other_content_is_refused(records):
+    def remember(text):
+        arguments = {"scope": "personal", "kind": "event", "payload": {"text": text}}
+        return records.call_tool("remember_game_memory", arguments, input_id="i", turn=1, call_index=0)
+
+    first = remember("wolf")
+    assert first.record_id.startswith("oga-memory-v1:")
+    assert remember("wolf").record_id == first.record_id
+    conflict = remember("bear")
+    assert (conflict.succeeded, conflict.reason) == (False, "CONTENT_CONFLICT")
+    assert records.listed() == [first.record_id]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"scope": "s", "kind": "fact"},
+        {"scope": "s", "kind": "Fact", "payload": 1},
+        {"scope": "s", "kind": "turn", "payload": 1},
+        {"scope": "s", "kind": "fact", "payload": 1, "importance": 2},
+        {"scope": "s", "kind": "fact", "payload": 1, "importance": True},
+        {"scope": "s", "kind": "fact", "payload": 1, "tags": ["x"] * 65},
+        {"scope": "s", "kind": "fact", "payload": 1, "tags": "x"},
+        {"scope": "s", "kind": "fact", "payload": 1, "expiresAtTick": 4},
+        {"scope": "s", "kind": "fact", "payload": 1, "expiresAtTick": "soon"},
+        {"scope": "s", "kind": "fact", "payload": 1, "owner": "someone"},
+        {"scope": "s", "kind": "fact", "payload": 1, "searchableText": "x" * 65_537},
+    ],
+)
+def test_a_models_mistake_is_an_answer_and_changes_nothing(records, arguments):
+    response = records.call_tool("remember_game_memory", arguments)
+    assert not response.succeeded
+    assert response.reason in {"FIELD_REQUIRED", "FIELD_INVALID", "FIELD_TOO_LONG", "TOO_MANY_ITEMS"}
+    assert records.listed() == []
+
+
+def test_the_game_must_tell_what_time_it_is(records):
+    failed = failure(lambda: records.call_tool("search_game_memory", {}, tick=None))
+    assert (failed.kind, failed.fields) == (("INVALID_ARGUMENT", "FIELD_REQUIRED"), ("moment",))
+
+
+def test_the_tools_are_offered_with_their_schemas(records):
+    tools = records.memory.ListTools(memory_pb2.ListToolsRequest(actor=records.actor)).tools
+    offered = {tool.name: tool for tool in tools}
+    assert {"memory", "remember_game_memory", "search_game_memory"} == set(offered)
+    assert offered["remember_game_memory"].mutating
+    assert not offered["search_game_memory"].mutating
+    assert json.loads(offered["remember_game_memory"].parameters_json)["required"] == ["scope", "kind", "payload"]
+
+
+def test_an_answer_that_grows_too_long_is_cut_record_by_record(start_daemon, actor):
+    records = Records(start_daemon("--set", "records.max_tool_result_chars=1024").client, actor)
+    records.add(*(m(f"m{n}", "wolf " * 50) for n in range(4)))
+    response = records.call_tool("search_game_memory", {"text": "wolf"})
+    answer = answer_of(response)
+    assert answer["truncated"]
+    assert 0 < len(answer["memories"]) < 4
+    assert [(cut.what, cut.dropped) for cut in response.cuts] == [("result", 4 - len(answer["memories"]))]
+
+
+def test_the_same_question_is_answered_from_before_until_anything_changes(records):
+    guard = records.other("guard")
+    records.add(m("m1", "wolf"))
+    first, again, third = (records.search("wolf") for _ in range(3))
+    assert [hit.record.record_id for hit in again.hits] == ["m1"]
+    assert (first.save, again.save) == (third.save, third.save)
+    assert all(stage.reused for stage in third.stages)
+    assert records.found("wolf", guard) == records.found("wolf", guard) == []
+    records.add(m("m2", "wolf", audience=["*"]))
+    assert records.found("wolf") == ["m1", "m2"]
+    assert records.found("wolf", guard) == ["m2"]
+    group = memory_pb2.Group(group_id="g", members=[guard], recall_weight=1.0)
+    records.memory.PutGroups(memory_pb2.PutGroupsRequest(save_id=records.actor.save_id, groups=[group]))
+    records.add(m("m3", "wolf", audience=["g"]))
+    assert records.found("wolf", guard) == ["m2", "m3"]
+    records.memory.PutGroups(memory_pb2.PutGroupsRequest(save_id=records.actor.save_id, remove_group_ids=["g"]))
+    assert records.found("wolf", guard) == ["m2"]
+    records.forget("m2")
+    assert records.found("wolf", guard) == []
