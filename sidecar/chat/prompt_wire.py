@@ -36,6 +36,7 @@ def request_from(
         recall_tokens=recall_tokens,
         game_tools=tools,
         allowed_tools=_allowed(message),
+        has_moment=message.HasField("moment"),
         context_tokens=message.context_tokens if message.HasField("context_tokens") else None,
         max_output_tokens=message.max_output_tokens if message.HasField("max_output_tokens") else None,
     )

@@ -44,6 +44,9 @@ from sidecar.storage.keys import ActorId
 _QUICK_CHARS = 262_144
 
 
+_NEED_A_MOMENT = frozenset({"remember_game_memory", "search_game_memory"})
+
+
 @dataclass(frozen=True)
 class PromptRequest:
     """One turn, as far as the prompt is concerned. ``None``: what the role says."""
@@ -60,6 +63,8 @@ class PromptRequest:
     max_output_tokens: int | None = None
     tail_as_system: bool = False
     memory_snapshot: MemorySnapshot | None = None
+    has_moment: bool = True
+    """Whether the turn says when in the game it is; without that no records are made or searched."""
     line_kept: bool = False
     """Whether the line is stored already, so that the history's copy is not sent beside it."""
 
@@ -201,7 +206,8 @@ class Prompts:
 
     def _tools(self, who: ActorId, role: Role, request: PromptRequest) -> tuple[tuple[Declaration, ...], str]:
         """The tools that are declared, by name, and a word on them where this turn allows fewer than its role."""
-        own = [self._declared(tool.spec) for tool in self._toolbox.offered(who)]
+        specs = [tool.spec for tool in self._toolbox.offered(who)]
+        own = [self._declared(spec) for spec in specs if request.has_moment or spec.name not in _NEED_A_MOMENT]
         offered = _allowed(sorted([*own, *request.game_tools], key=lambda tool: tool.name), role.allowed_tools)
         if request.allowed_tools is None:
             return offered, ""

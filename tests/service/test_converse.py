@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 from turn_client import TurnClient, tool
-from wire_server import Reply, calls, delta, end, error, event, stream
+from wire_server import WAIT_SECONDS, Reply, calls, delta, end, error, event, stream
 
 from sidecar.gen.lorekeeper.v1 import chat_pb2, role_pb2
 
@@ -28,7 +28,8 @@ def gate(name="north", **more):
 
 def test_it_opens_with_the_daemons_own_tools(game):
     opened = game.converse(OPEN).opened
-    assert [each.name for each in opened.conversation_opened.tools] == ["memory"]
+    names = [each.name for each in opened.conversation_opened.tools]
+    assert names == ["memory", "remember_game_memory", "search_game_memory"]
     assert (opened.sequence, opened.turn_id) == (1, "")
 
 
@@ -253,7 +254,7 @@ def test_a_turn_is_cancelled_while_the_model_speaks(game, server):
     turn_id = talk.until("text").turn_id
     talk.say(cancel=chat_pb2.CancelTurn(turn_id=turn_id))
     assert talk.turn().code == "CANCELLED"
-    assert server.turns[0].gone.wait(1)
+    assert server.turns[0].gone.wait(WAIT_SECONDS)
     assert game.messages() == [("user", "Hello")]
     talk.line("Again")
     assert talk.turn().completed.text == "Yes?"
@@ -322,7 +323,7 @@ def test_a_game_that_hangs_up_ends_the_turn_and_its_line_is_kept(game, server):
     talk.line("Hello")
     talk.until("text")
     talk.call.cancel()
-    assert server.turns[0].gone.wait(1)
+    assert server.turns[0].gone.wait(WAIT_SECONDS)
     assert game.messages() == [("user", "Hello")]
 
 

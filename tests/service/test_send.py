@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from turn_client import TurnClient
-from wire_server import Reply, calls, delta, end, error, event, stream, usage
+from wire_server import WAIT_SECONDS, Reply, calls, delta, end, error, event, stream, usage
 
 from sidecar.gen.lorekeeper.v1 import chat_pb2
 
@@ -229,7 +229,7 @@ def test_a_silent_backend_ends_the_turn(game, server):
 def test_a_turn_may_take_only_so_long(game, server):
     server.play(stream("Hi", server.gate()))
     assert game.send("Hello", timeout_ms=100).code == "TIMEOUT"
-    assert server.turns[0].gone.wait(1)
+    assert server.turns[0].gone.wait(WAIT_SECONDS)
 
 
 def test_a_line_that_is_sent_again_is_stored_once(game, server):
@@ -248,12 +248,12 @@ def test_attachments_are_told_by_name_only(game, server):
     assert "map.png" in server.turns[0].messages[-1]["content"]
 
 
-def test_a_caller_that_goes_away_ends_the_models_work_within_a_second(game, server):
+def test_a_caller_that_goes_away_ends_the_models_work(game, server):
     server.play(stream("Hi", server.gate(), "never"))
     told = game.start("Hello")
     assert [next(told).event.WhichOneof("event") for _ in range(2)] == ["started", "text"]
     told.cancel()
-    assert server.turns[0].gone.wait(1)
+    assert server.turns[0].gone.wait(WAIT_SECONDS)
     assert game.messages() == [("user", "Hello")]
 
 

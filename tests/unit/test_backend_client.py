@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from wire_server import Reply, calls, delta, end, error, event, stream, usage, whole
+from wire_server import WAIT_SECONDS, Reply, calls, delta, end, error, event, stream, usage, whole
 
 from sidecar.chat.backends.client import BackendClient
 from sidecar.chat.backends.failures import BackendFailed, FailureKind
@@ -167,7 +167,7 @@ def test_who_stops_reading_ends_the_request(server, backend):
         await client.close()
 
     asyncio.run(read_one())
-    assert server.turns[0].gone.wait(1)
+    assert server.turns[0].gone.wait(WAIT_SECONDS)
 
 
 def test_the_key_goes_in_the_header_that_the_profile_names(server, backend):
