@@ -18,7 +18,7 @@ def main() -> None:
     params.n_parallel = 1
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.warmup = False
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)

@@ -189,6 +189,7 @@ class Rooms:
             roles=self.roles,
             paging=self._paging,
             find_completer=lambda role, backend_id: self.backends.summary_models.find(role, backend_id),
+            aim=self.backends.aim,
         )
 
     @cached_property

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sidecar.chat.aim import Aim
     from sidecar.chat.backends.client import BackendClient
     from sidecar.chat.backends.known import KnownBackends
     from sidecar.chat.backends.service import BackendService
@@ -62,6 +63,12 @@ class BackendRooms:
         from sidecar.chat.backends.summaries import SummaryModels
 
         return SummaryModels(self.store, self.client, self._loop)
+
+    @cached_property
+    def aim(self) -> Aim:
+        from sidecar.chat.turns.aiming import Aiming
+
+        return Aiming(self.store, self.known)
 
     @cached_property
     def service(self) -> BackendService:

@@ -321,3 +321,14 @@ def test_a_wrong_field_is_named_and_nothing_is_stored(game, values, field):
     assert turn.error.code().name == "INVALID_ARGUMENT"
     assert field in turn.error.details()
     assert game.messages() == []
+
+
+def test_build_prompt_shows_what_the_turn_then_sends(game, server):
+    game.put_role(system_prompt="You are Mira.", temperature=0.5)
+    game.send("Good day.")
+    asked = chat_pb2.TurnInput(text="And now?", backend_id="scripted", instructions="Be brief.", max_output_tokens=50)
+    shown = game.stub.BuildPrompt(chat_pb2.BuildPromptRequest(actor=game.actor, input=asked, include_wire_json=True))
+    game.send("And now?", instructions="Be brief.", max_output_tokens=50)
+    assert json.loads(shown.wire_json) == server.turns[1].body
+    assert (shown.backend_id, shown.model, shown.budget.window) == ("scripted", "scripted", 8_192)
+    assert [message.content for message in shown.messages] == [each["content"] for each in server.turns[1].messages]

@@ -29,10 +29,15 @@ class KnownBackends:
         self._channels: dict[Spot, ToolChannel] = {}
 
     async def window(self, backend: Backend, model: str, key: str) -> int:
-        """The window in tokens: what the profile says, else what the server tells, never more than an overflow told."""
+        """The window in tokens: what the profile says, else what the server tells, never more than an overflow told.
+
+        0 for ``offline``, which has no window of its own.
+        """
+        if backend.kind is Kind.OFFLINE:
+            return backend.context_tokens
         spot = _spot(backend, model)
         window = backend.context_tokens or self._windows.get(spot, 0)
-        if not window and backend.kind is Kind.OPENAI:
+        if not window:
             window = await self._asked(backend, model, key)
             if window:
                 _remember(self._windows, spot, window)

@@ -8,7 +8,6 @@ from sidecar.chat.backends.client import key_of
 from sidecar.chat.backends.profile import OFFLINE_ID, Backend, Kind, ToolChannel
 from sidecar.chat.backends.store import BackendStore
 from sidecar.chat.roles import Role
-from sidecar.chat.turns.input import TurnInput
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,13 @@ class Chosen:
         return self.backend.kind is Kind.OFFLINE
 
 
-def chosen_backend(backends: BackendStore, role: Role, turn: TurnInput) -> Chosen:
+def chosen_backend(
+    backends: BackendStore, role: Role, *, backend_id: str = "", model: str = "", api_key: str = ""
+) -> Chosen:
     """The turn's own backend, else the role's, else the routed one, else ``offline``. Raises NotFound."""
-    wanted = turn.backend_id or role.backend_id
+    wanted = backend_id or role.backend_id
     backend = backends.get(wanted) if wanted else backends.for_role(role.role_id) or backends.get(OFFLINE_ID)
-    return Chosen(backend, turn.model or backend.model, key_of(backend, turn.api_key))
+    return Chosen(backend, model or backend.model, key_of(backend, api_key))
 
 
 def fallback_of(backends: BackendStore, failed: Backend, tried: set[str]) -> Chosen | None:

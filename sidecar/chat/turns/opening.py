@@ -44,7 +44,7 @@ class Opening:
             recalled=tuple(hit.line() for hit in self.recalled.hits),
             recall_tokens=options.max_tokens if options else 0,
             game_tools=self.game_tools,
-            context_tokens=self.window(chosen, smaller),
+            context_tokens=self.window(chosen, smaller) or None,
             max_output_tokens=self.longest(chosen) or None,
             tail_as_system=chosen.backend.tail_role is TailRole.SYSTEM,
             memory_snapshot=self._snapshot(anew=smaller is not None),
@@ -53,13 +53,13 @@ class Opening:
         return self.parts.prompts.build(self.who, self._role(smaller), request, self.counter(chosen))
 
     def window(self, chosen: Chosen, smaller: Smaller | None = None) -> int:
-        """The smallest of all windows that are told."""
+        """The smallest of all windows that are told; 0 where none is."""
         told = (
             self.turn.asked.context_tokens or self.role.context_tokens,
             chosen.window,
             smaller.window if smaller else 0,
         )
-        return min(window for window in told if window)
+        return min((window for window in told if window), default=0)
 
     def longest(self, chosen: Chosen) -> int:
         """The longest answer in tokens; 0: the server decides."""

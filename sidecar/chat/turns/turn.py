@@ -89,8 +89,11 @@ class Turn:
     async def run(self) -> Completed:
         """Raises TurnFailed, LorekeeperError where the daemon itself cannot go on, and CancelledError."""
         try:
-            chosen = chosen_backend(self._parts.backends, self._role, self._turn)
-            limit_ms = self._turn.timeout_ms or chosen.backend.total_timeout_ms
+            turn = self._turn
+            chosen = chosen_backend(
+                self._parts.backends, self._role, backend_id=turn.backend_id, model=turn.model, api_key=turn.api_key
+            )
+            limit_ms = turn.timeout_ms or chosen.backend.total_timeout_ms
             async with asyncio.timeout(limit_ms / 1_000 if limit_ms else None):
                 return await self._run(chosen)
         except BaseException as error:
