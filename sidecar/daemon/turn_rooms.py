@@ -112,6 +112,7 @@ class TurnRooms:
 
     @cached_property
     def room(self) -> TurnRoom:
+        from sidecar.chat.backends.counting import BackendCounting
         from sidecar.chat.backends.retries import Waits
         from sidecar.chat.turns.background import Background
         from sidecar.chat.turns.parts import TurnParts
@@ -127,7 +128,7 @@ class TurnRooms:
                 documents=self._documents,
                 snapshots=self._chat.memory_snapshots,
                 toolbox=self._toolbox,
-                counters=self._chat.counters,
+                counting=BackendCounting(self._chat.counters),
                 compactions=self._chat.compactions,
                 saves=self._saves,
                 workers=self._workers,

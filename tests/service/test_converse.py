@@ -327,6 +327,17 @@ def test_a_game_that_hangs_up_ends_the_turn_and_its_line_is_kept(game, server):
     assert game.messages() == [("user", "Hello")]
 
 
+def test_a_cancel_and_a_hang_up_at_once_leave_no_request_to_the_model_open(game, server):
+    server.play(stream("Well", server.gate()))
+    talk = game.converse()
+    talk.line("Hello")
+    talk.until("text")
+    talk.say(cancel=chat_pb2.CancelTurn())
+    talk.call.cancel()
+    assert server.turns[0].gone.wait(WAIT_SECONDS)
+    assert game.messages() == [("user", "Hello")]
+
+
 def test_a_game_that_has_said_its_last_word_hears_the_turn_to_its_end(game, server):
     server.play(calls(gate()), stream("Nobody opened it."))
     talk = game.converse(OPEN)

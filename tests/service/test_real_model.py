@@ -97,6 +97,6 @@ def test_a_real_probe_finds_the_server(game, address):
     from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2
 
     request = chat_pb2.ProbeBackendRequest(backend=backend_pb2.Backend(base_url=f"{address}/v1"), try_model=True)
-    request.timeout_ms = 60_000
-    found = game.stub.ProbeBackend(request)
+    request.timeout_ms = 100_000
+    found = game.stub.ProbeBackend(request, timeout=120)
     assert (found.server, found.streaming, found.usage, found.context_tokens) == ("llama.cpp", True, True, WINDOW)

@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from tiny_models import tokenizer_json
 from turn_client import TurnClient
-from wire_server import WAIT_SECONDS, Reply, calls, delta, end, error, event, stream, usage
+from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
 
 
 @pytest.fixture
@@ -248,13 +249,14 @@ def test_attachments_are_told_by_name_only(game, server):
     assert "map.png" in server.turns[0].messages[-1]["content"]
 
 
-def test_a_caller_that_goes_away_ends_the_models_work(game, server):
-    server.play(stream("Hi", server.gate(), "never"))
-    told = game.start("Hello")
-    assert [next(told).event.WhichOneof("event") for _ in range(2)] == ["started", "text"]
-    told.cancel()
-    assert server.turns[0].gone.wait(WAIT_SECONDS)
-    assert game.messages() == [("user", "Hello")]
+def test_callers_that_go_away_leave_no_request_to_the_model_open(game, server):
+    for number in range(10):
+        server.play(stream("Hi", server.gate(), "never"))
+        told = game.start(f"Hello {number}")
+        assert [next(told).event.WhichOneof("event") for _ in range(2)] == ["started", "text"]
+        told.cancel()
+        assert server.turns[number].gone.wait(WAIT_SECONDS)
+    assert game.messages() == [("user", f"Hello {number}") for number in range(10)]
 
 
 SCHEMA = '{"type": "object", "properties": {"mood": {"type": "string"}}, "required": ["mood"]}'
@@ -332,3 +334,32 @@ def test_build_prompt_shows_what_the_turn_then_sends(game, server):
     assert json.loads(shown.wire_json) == server.turns[1].body
     assert (shown.backend_id, shown.model, shown.budget.window) == ("scripted", "scripted", 8_192)
     assert [message.content for message in shown.messages] == [each["content"] for each in server.turns[1].messages]
+
+
+def test_a_backends_own_tokenizer_counts_its_prompts(game, server, tmp_path):
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json())
+    game.put_backend(base_url=server.base_url, tokenizer_path=str(tmp_path / "tokenizer.json"))
+    assert game.send("Hello").started.prompt.counter == common_pb2.TOKEN_COUNTER_EXACT
+
+
+def test_a_tokenizer_that_cannot_be_used_is_told_and_estimates_take_its_place(game, server, tmp_path):
+    game.put_backend(base_url=server.base_url, tokenizer_path=str(tmp_path / "nowhere.json"))
+    turn = game.send("Hello")
+    assert turn.started.prompt.counter == common_pb2.TOKEN_COUNTER_CALIBRATED
+    assert [cut.what for cut in turn.completed.cuts] == ["tokenizer"]
+
+
+def test_a_summary_that_its_model_did_not_write_is_told(game, server):
+    with WireServer() as small:
+        small.standing = error(500, {"error": "down"})
+        game.put_backend("small", base_url=small.base_url)
+        game.put_role(max_history_messages=2, summary={"background": False, "backend_id": "small"})
+        turns = [game.send(f"Line {number}") for number in range(3)]
+    assert turns[-1].warnings == ["SUMMARY_FALLBACK"]
+    assert "Line 0" in server.turns[-1].said
+
+
+def test_an_unknown_backend_is_told_in_the_details(game):
+    turn = game.send("Hello", backend_id="nowhere")
+    assert (turn.code, turn.error.code().name) == ("INVALID_INPUT", "NOT_FOUND")
+    assert game.messages() == [("user", "Hello")]

@@ -148,7 +148,9 @@ class Asking:
         if cut_in_silence(answer.tokens, estimated):
             await self._tell_truncation(estimated)
         elif answer.tokens and not added and counter.kind is CounterKind.CALIBRATED:
-            self._parts.counters.report(self.chosen.model, estimated=estimated, reported=answer.tokens.read())
+            self._parts.counting.of(self.chosen.backend).report(
+                self.chosen.model, estimated=estimated, reported=answer.tokens.read()
+            )
         if ask.tools and answer.calls:
             self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, ToolChannel.NATIVE)
 

@@ -29,3 +29,12 @@ class Background:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()
+
+
+def cancel_once(task: asyncio.Task[Any]) -> None:
+    """Cancels a task that nobody has cancelled yet.
+
+    A second cancel would break into the tidying up after the first, and leave the connection to the model open.
+    """
+    if not task.cancelling():
+        task.cancel()

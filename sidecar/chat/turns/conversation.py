@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sidecar.chat.backends.failures import FailureKind
+from sidecar.chat.turns.background import cancel_once
 from sidecar.chat.turns.calling import GAME_GONE, TOO_LONG, AskGame, GameAnswer
 from sidecar.chat.turns.endings import cancelled, failed_of
 from sidecar.chat.turns.events import Completed, Event, Failed, Tell, Trouble, Warned, turn_failure
@@ -153,7 +154,7 @@ class Conversation:
                 task.result()
         finally:
             for task in tasks:
-                task.cancel()
+                cancel_once(task)
             for turn in self._waiting:
                 self._turns.keep_line(turn)
             self._waiting.clear()
@@ -214,7 +215,7 @@ class Conversation:
                 self._turns.keep_line(turn)
                 await self._tell(_new_id(), turn.input_id, _cancelled())
         if running and running.task and cancel.turn_id in ("", running.turn_id):
-            running.task.cancel()
+            cancel_once(running.task)
 
     async def _answer_lines(self) -> None:
         while True:
@@ -237,7 +238,7 @@ class Conversation:
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
-            task.cancel()
+            cancel_once(task)
             await asyncio.wait([task])
             raise
         finally:

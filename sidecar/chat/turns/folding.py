@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sidecar.chat.compactions import Compactions
 from sidecar.chat.turns.background import Background
+from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.windows import Asked
 from sidecar.storage.keys import ActorId
 from sidecar.storage.workers import Workers
@@ -19,12 +20,13 @@ class Folding:
         self._background = background
         self._running: set[ActorId] = set()
 
-    async def fold(self, who: ActorId, history_tokens: int) -> None:
+    async def fold(self, who: ActorId, history_tokens: int) -> Snapshot:
         """Folds what does not fit ``history_tokens``, and stores the summary. Raises Corrupt, LimitReached."""
         compactions, asked = self._compactions, Asked(history_tokens=history_tokens)
         pending = await self._workers.run(who, lambda: compactions.begin(who, asked))
         snapshot = await self._models.run(who, pending.run)
         await self._workers.run(who, lambda: compactions.commit(pending, snapshot))
+        return snapshot
 
     def start(self, who: ActorId, history_tokens: int) -> None:
         """The same in the background; one that runs already does the work of both."""

@@ -48,7 +48,7 @@ class Ledger:
         self._conversations = parts.conversations
         self._histories = parts.histories
         self._saves = parts.saves
-        self._counter = parts.counters.best(turn.model)
+        self._counter = parts.counting.common.best(turn.model)
         self._epoch = parts.saves.state(who.save).epoch
         self._line_kept = False
         self._open: dict[str, Planned] = {}

@@ -34,7 +34,7 @@ class Opening:
 
     def counter(self, chosen: Chosen) -> TokenCounter:
         """Who counts for the model."""
-        return self.parts.counters.best(chosen.model)
+        return self.parts.counting.of(chosen.backend).best(chosen.model)
 
     def build(self, chosen: Chosen, smaller: Smaller | None = None) -> Prompt:
         """The prompt. Called in the actor's own thread. Raises Corrupt."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sidecar.chat.backends.client import BackendClient
+from sidecar.chat.backends.counting import BackendCounting
 from sidecar.chat.backends.known import KnownBackends
 from sidecar.chat.backends.retries import Waits
 from sidecar.chat.backends.store import BackendStore
@@ -16,7 +17,6 @@ from sidecar.chat.prompts import Prompts
 from sidecar.chat.recall import Recall
 from sidecar.chat.role_store import RoleStore
 from sidecar.chat.turns.background import Background
-from sidecar.compaction.counters import Counters
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.toolbox import Toolbox
 from sidecar.settings import TurnSettings
@@ -35,7 +35,7 @@ class TurnParts:
     documents: DocumentStore
     snapshots: MemorySnapshots
     toolbox: Toolbox
-    counters: Counters
+    counting: BackendCounting
     compactions: Compactions
     saves: SaveStates
     workers: Workers

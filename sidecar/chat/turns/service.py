@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -44,7 +45,7 @@ class TurnService:
     async def Send(self, request: chat_pb2.SendRequest, context: Any) -> AsyncIterator[chat_pb2.SendResponse]:
         who = actor_from(request.actor)
         turn = turn_from(request.input, self._parts.roles.get(who.role), self._chat, self._parts.limits)
-        stream = self._stream(context)
+        stream = self._stream()
         turn_id, input_id = secrets.token_hex(8), turn.input_id
 
         async def tell(event: Event) -> None:
@@ -61,12 +62,15 @@ class TurnService:
                 yield chat_pb2.SendResponse(save=self._state(who), event=_event(told, sequence))
         except TurnFailed as failed:
             raise _ended(failed) from failed
+        except LorekeeperError as error:
+            error.detail = failure_to(failed_of(error))
+            raise
 
     async def Converse(
         self, requests: AsyncIterator[chat_pb2.ConverseRequest], context: Any
     ) -> AsyncIterator[chat_pb2.ConverseResponse]:
         who, tools = await self._opened(requests)
-        turns, stream = self._room.of(who), self._stream(context)
+        turns, stream = self._room.of(who), self._stream()
         conversation = Conversation(tools=tools, turns=turns, tell=stream.tell, limits=self._parts.limits)
         yield chat_pb2.ConverseResponse(save=self._state(who), event=self._opening(who))
         sequence = 1
@@ -130,10 +134,13 @@ class TurnService:
         opened = chat_pb2.ConversationOpened(tools=tools, role_id=self._parts.roles.get(who.role).role_id)
         return chat_pb2.TurnEvent(sequence=1, conversation_opened=opened)
 
-    def _stream(self, context: Any) -> Stream[Told]:
-        """Events of this call; it ends with the call, whoever ends that."""
+    def _stream(self) -> Stream[Told]:
+        """Events of this call. It ends with the task that gRPC runs the call in: a call that is cancelled while an
+        event is on its way out never comes back to the generator that made it."""
         stream: Stream[Told] = Stream(self._parts.background, most=self._parts.limits.max_waiting_events)
-        context.add_done_callback(lambda _: stream.end())
+        call = asyncio.current_task()
+        assert call is not None
+        call.add_done_callback(lambda _: stream.end())
         return stream
 
     def _state(self, who: ActorId) -> Any:

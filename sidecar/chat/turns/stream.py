@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Generic, TypeVar
 
-from sidecar.chat.turns.background import Background
+from sidecar.chat.turns.background import Background, cancel_once
 
 T = TypeVar("T")
 
@@ -31,12 +31,12 @@ class Stream(Generic[T]):
                 yield item
             await task
         finally:
-            task.cancel()
+            cancel_once(task)
 
     def end(self) -> None:
         """The reader is gone."""
         if self._task:
-            self._task.cancel()
+            cancel_once(self._task)
 
     async def _to_the_end(self, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -133,7 +133,10 @@ class Turn:
     async def _fold_first(self, opening: Opening, chosen: Chosen, prompt: Prompt) -> Prompt:
         """The prompt after folding."""
         with self._meter.timing("compaction"):
-            await self._folding.fold(self._who, prompt.budget.history)
+            folded = await self._folding.fold(self._who, prompt.budget.history)
+        if folded.use.failure:
+            message = "the summary could not be written by a model; its lines were shortened by rule"
+            await self._tell(Warned(Trouble.SUMMARY_FALLBACK, message, {"failure": str(folded.use.failure)}))
         with self._meter.timing("prompt"):
             anew = await self._parts.workers.run(self._who, lambda: opening.build(chosen))
         return replace(anew, resend=prompt.resend)
@@ -236,7 +239,7 @@ class Turn:
         if recalled.degraded:
             message = "the search for memories was less than it could be"
             await self._tell(Warned(Trouble.RECALL_DEGRADED, message, {"reason": str(recalled.degraded)}))
-        counting = self._parts.counters.cuts(prompt.counter)
+        counting = self._parts.counting.of(chosen.backend).cuts(prompt.counter)
         for cut in (*cuts, *prompt.cuts, *counting, *(tool.cut for tool in self._game_tools if tool.cut)):
             await self._tell(WasCut(cut))
 
