@@ -7,7 +7,15 @@ A section is a frozen data class; ``daemon/config.py`` fills them from a file, t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def section(settings: type[T]) -> type[T]:
+    """A frozen data class without comparison and text form: making those costs every start some milliseconds."""
+    return dataclass(frozen=True, eq=False, repr=False)(settings)
 
 
 def limit(default: float | None, low: float, high: float, unit: str, meaning: str) -> Any:
@@ -23,7 +31,7 @@ def option(default: Any, meaning: str, *choices: str) -> Any:
     return field(default=default, metadata={"choices": choices, "meaning": meaning})
 
 
-@dataclass(frozen=True)
+@section
 class MemorySettings:
     """The explicit memory document and its tool."""
 
@@ -39,7 +47,7 @@ class MemorySettings:
     kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
 
 
-@dataclass(frozen=True)
+@section
 class BackendSettings:
     """Talking to language-model servers."""
 
@@ -53,7 +61,7 @@ class BackendSettings:
     probe_timeout_ms: int = limit(2_000, 100, 60_000, "ms", "time to find out a model's window before its first turn")
 
 
-@dataclass(frozen=True)
+@section
 class TurnSettings:
     """Turns and the conversations that they belong to."""
 
@@ -68,7 +76,34 @@ class TurnSettings:
     max_waiting_events: int = limit(1_024, 1, 100_000, "events", "events that a slow game may leave unread in a turn")
 
 
-@dataclass(frozen=True)
+@section
+class SavesSettings:
+    """Checkpoints, restores, forks, exports and imports."""
+
+    max_checkpoints: int = limit(1_000, 1, 100_000, "checkpoints", "checkpoints of a save")
+    kept_safety_checkpoints: int = limit(5, 1, 1_000, "checkpoints", "safety checkpoints kept of a save, the newest")
+    max_name_chars: int = limit(512, 1, 512, "code points", "the longest name of a save or a checkpoint")
+    max_metadata: int = limit(64, 1, 64, "entries", "metadata entries of a checkpoint")
+    max_metadata_key_chars: int = limit(256, 1, 256, "code points", "the longest metadata key")
+    max_metadata_value_chars: int = limit(4_096, 1, 4_096, "code points", "the longest metadata value")
+    wait_seconds: float = limit(10.0, 0.0, 600.0, "seconds", "how long a call waits for a save that is exchanged")
+    grace_seconds: float = limit(0.25, 0.0, 60.0, "seconds", "time for running calls to end before a save is exchanged")
+    kept_answers: int = limit(256, 1, 65_536, "answers", "answers kept for idempotency keys, until the daemon ends")
+    automatic_poll_seconds: float = limit(
+        15.0, 0.05, 3_600.0, "seconds", "how often it is looked whether an automatic checkpoint is due"
+    )
+    max_archive_bytes: int = limit(
+        4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the largest file that is imported"
+    )
+    max_unpacked_bytes: int = limit(
+        4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the most that an imported file may unpack to"
+    )
+    max_archive_files: int = limit(1_000_000, 1, 10_000_000, "files", "files in an imported file or folder")
+    max_pack_ratio: int = limit(400, 2, 100_000, "times", "how many times its packed size a file may unpack to")
+    max_skipped: int = limit(1_000, 1, 1_000, "items", "items that an import lists as not taken")
+
+
+@section
 class RecordSettings:
     """Records and their journals."""
 
@@ -98,7 +133,7 @@ class RecordSettings:
     max_waiting_owners: int = limit(20_000, 1, 1_000_000, "owners", "owners whose added records wait for their journal")
 
 
-@dataclass(frozen=True)
+@section
 class SearchSettings:
     """Search and its derived index."""
 
@@ -113,7 +148,7 @@ class SearchSettings:
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 
 
-@dataclass(frozen=True)
+@section
 class ChatSettings:
     """History, transcript and roles."""
 
@@ -131,7 +166,7 @@ class ChatSettings:
     max_roles: int = limit(1_000, 1, 100_000, "roles", "roles that a game may put")
 
 
-@dataclass(frozen=True)
+@section
 class CompactionSettings:
     """Keeping conversations within their windows."""
 
@@ -146,7 +181,7 @@ class CompactionSettings:
     max_count_chars: int = limit(4_000_000, 1_000, 100_000_000, "code points", "of all texts in one CountTokens call")
 
 
-@dataclass(frozen=True)
+@section
 class StorageSettings:
     """How bytes reach the disk."""
 
@@ -166,7 +201,7 @@ class StorageSettings:
     max_waiting_calls: int = limit(4_096, 1, 100_000, "calls", "calls that may wait for the disk")
 
 
-@dataclass(frozen=True)
+@section
 class DaemonSettings:
     """The process: calls, messages, how it ends, what it writes about itself."""
 
@@ -186,7 +221,7 @@ class DaemonSettings:
     log_files: int = limit(3, 0, 100, "files", "rotated log files kept; 0 writes no log file")
 
 
-@dataclass(frozen=True)
+@section
 class EmbeddingSettings:
     """Which model turns text into vectors, and how much of the machine it may take."""
 
@@ -228,7 +263,7 @@ class EmbeddingSettings:
     max_cached_queries: int = limit(1_024, 0, 100_000, "queries", "query vectors kept in memory")
 
 
-@dataclass(frozen=True)
+@section
 class Config:
     """All sections; what is not set is at its default."""
 
@@ -237,6 +272,7 @@ class Config:
     memory: MemorySettings = field(default_factory=MemorySettings)
     backends: BackendSettings = field(default_factory=BackendSettings)
     turns: TurnSettings = field(default_factory=TurnSettings)
+    saves: SavesSettings = field(default_factory=SavesSettings)
     records: RecordSettings = field(default_factory=RecordSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)

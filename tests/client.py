@@ -12,7 +12,7 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, memory_pb2_grpc, system_pb2_grpc
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, memory_pb2_grpc, save_pb2_grpc, system_pb2_grpc
 
 CALL_SECONDS = 20.0
 MEMORY = "lorekeeper.v1.MemoryService"
@@ -36,6 +36,10 @@ class Client:
     @cached_property
     def memory(self) -> Any:
         return memory_pb2_grpc.MemoryServiceStub(self.channel)
+
+    @cached_property
+    def saves(self) -> Any:
+        return save_pb2_grpc.SaveServiceStub(self.channel)
 
     @cached_property
     def system(self) -> Any:

@@ -24,6 +24,7 @@ DATA = {
     "backends.json",
     "backups",
     "checkpoints",
+    "exchange",
     "format.json",
     "index",
     "logs",

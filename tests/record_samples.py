@@ -55,7 +55,7 @@ class House:
             self.saves,
             self.limits,
             known=self.indexes,
-            retention=self.groups.retention,
+            retention=self.groups.applied_retention,
             report=self.told.append,
         )
         self.words = WordSource(self.store, self.indexes.of, self.search_limits.language)

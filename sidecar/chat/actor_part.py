@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from sidecar.chat.archive import Archive
 from sidecar.chat.history_store import HistoryStore
 from sidecar.compaction.summaries import SummaryStore
 from sidecar.errors import Corrupt
+from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import ActorId
 
 
@@ -17,6 +19,9 @@ class Forgets(Protocol):
 
     def erased(self, who: ActorId) -> None:
         """Forget this one."""
+
+    def exchanged(self, save: str) -> None:
+        """Forget all of a save."""
 
 
 class ConversationPart:
@@ -29,7 +34,7 @@ class ConversationPart:
         self._histories = histories
         self._archive = archive
         self._summaries = summaries
-        self._forgets = forgets
+        self._stores: list[Forgets] = [histories, archive, summaries, *forgets]
 
     def counted(self, who: ActorId) -> Mapping[str, int]:
         """Messages, further transcript rows, archived messages and summaries; 0 for what cannot be read."""
@@ -43,9 +48,31 @@ class ConversationPart:
 
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
-        stores: list[Forgets] = [self._histories, self._archive, self._summaries, *self._forgets]
-        for store in stores:
+        for store in self._stores:
             store.erased(who)
+
+    def settle(self, save: str) -> None:
+        """Nothing waits here for a folder."""
+
+    def quiet(self, save: str) -> None:
+        """Nothing to do: what was acknowledged is in its file."""
+
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a save whose files were exchanged."""
+        for store in self._stores:
+            store.exchanged(save)
+
+    def save_erased(self, save: str) -> None:
+        """Forget what is in memory of a save that is erased."""
+        self.exchanged(save)
+
+    def save_counted(self, save: str) -> Mapping[str, int]:
+        """Nothing that is known without reading every history."""
+        return {}
+
+    def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
+        """Nothing to do: a conversation is its actor's alone."""
+        return False
 
     def _archived(self, who: ActorId) -> int:
         try:

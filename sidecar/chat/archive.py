@@ -6,8 +6,9 @@ this process only never come here.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sidecar.chat.rows import Row, row_from_json, row_to_json
@@ -18,13 +19,29 @@ from sidecar.storage.journal import Journal
 from sidecar.storage.keys import ActorId
 
 _FILE = "archive.jsonl"
+_MAX_KNOWN = 1_000
+_MAX_RECENT = 1_000
 
 
 @dataclass
 class _Open:
     journal: Journal
-    count: int
-    last_number: int
+    count: int = 0
+    last_number: int = 0
+    recent: OrderedDict[int, int] = field(default_factory=OrderedDict)
+    """Hashes of the newest messages by number: a history that lost its end in a power cut numbers anew."""
+
+    def take(self, row: Row) -> None:
+        self.count += 1
+        self.last_number = max(self.last_number, row.number)
+        self.recent[row.number] = hash(row.content)
+        if len(self.recent) > _MAX_RECENT:
+            self.recent.popitem(last=False)
+
+    def lacks(self, row: Row) -> bool:
+        if row.number in self.recent:
+            return self.recent[row.number] != hash(row.content)
+        return row.number > self.last_number
 
 
 class Archive:
@@ -37,21 +54,18 @@ class Archive:
 
     def add(self, who: ActorId, rows: Sequence[Row]) -> int:
         """Adds the messages that are not in it yet, all or none; how many there were. Raises Corrupt."""
-        if not any(row.persisted for row in rows):
-            return 0
-        opened = self._open(who)
-        new = [row for row in rows if row.persisted and row.number > opened.last_number]
+        new = self._lacking(who, rows)
         if new:
             self._actors.ensure(who)
+            opened = self._open(who)
             opened.journal.append([row_to_json(row) for row in new])
-            opened.count += len(new)
-            opened.last_number = new[-1].number
+            for row in new:
+                opened.take(row)
         return len(new)
 
     def holds(self, who: ActorId, rows: Sequence[Row]) -> bool:
         """Whether all of these messages that may be stored are in it. Raises Corrupt."""
-        stored = [row.number for row in rows if row.persisted]
-        return not stored or stored[-1] <= self._open(who).last_number
+        return not self._lacking(who, rows)
 
     def read(self, who: ActorId) -> Iterator[Row]:
         """The archived messages, oldest first. Raises Corrupt."""
@@ -79,12 +93,26 @@ class Archive:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._known.pop(who, None)
 
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a save whose files were exchanged."""
+        for who in [who for who in list(self._known) if who.save == save]:
+            del self._known[who]
+
+    def _lacking(self, who: ActorId, rows: Sequence[Row]) -> list[Row]:
+        stored = [row for row in rows if row.persisted]
+        if not stored:
+            return []
+        opened = self._open(who)
+        return [row for row in stored if opened.lacks(row)]
+
     def _open(self, who: ActorId) -> _Open:
         if who not in self._known:
-            rows = list(self.read(who))
+            opened = _Open(self._journal(who))
+            for row in self.read(who):
+                opened.take(row)
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            self._known[who] = _Open(self._journal(who), len(rows), rows[-1].number if rows else 0)
+            self._known[who] = opened
         return self._known[who]
 
     def _journal(self, who: ActorId) -> Journal:
@@ -101,6 +129,3 @@ class Archive:
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self._disk.root).as_posix()
-
-
-_MAX_KNOWN = 10_000

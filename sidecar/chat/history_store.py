@@ -9,7 +9,7 @@ Calls for one actor are made one at a time by the caller.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from sidecar.errors import Corrupt, LimitReached, Reason
 from sidecar.settings import ChatSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.journal import Journal, Torn
+from sidecar.storage.journal import Journal, Torn, whole_rows
 from sidecar.storage.keys import ActorId
 from sidecar.storage.save_state import SaveStates
 
@@ -85,6 +85,9 @@ class HistoryStore:
         if stored:
             self._write(who, opened, stored)
         opened.history.add(rows)
+        if added.evicted and not opened.cap_told:
+            opened.cap_told = True
+            self._report(_capped(added, self._caps))
         opened.answers.remember(key, request, told)
         self._opened.keep(who, opened)
         return added
@@ -119,6 +122,10 @@ class HistoryStore:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._opened.drop(who)
 
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a save, also what never touched the disk: it belongs to what was exchanged."""
+        self._opened.drop_save(save)
+
     def _open(self, who: ActorId) -> OpenHistory:
         opened = self._opened.get(who)
         if opened is None:
@@ -130,7 +137,10 @@ class HistoryStore:
         try:
             return self._open(who)
         except Corrupt:
-            return self._new(who)
+            opened = self._new(who)
+            rows, _ = whole_rows(self._disk.read(self._file(who)))
+            opened.history.last_order, opened.history.last_number = _last_numbers(rows)
+            return opened
 
     def _new(self, who: ActorId) -> OpenHistory:
         journal = Journal(self._disk, self._file(who))
@@ -188,12 +198,25 @@ def take_row(opened: OpenHistory, value: Mapping[str, Any]) -> list[Row]:
     Raises KeyError, TypeError or ValueError for a line that is not a history's.
     """
     if "last" in value:
-        opened.history.last_order, opened.history.last_number = value["last"]
+        last_order, last_number = value["last"]
+        if type(last_order) is not int or type(last_number) is not int:
+            raise TypeError("whole numbers are expected")
+        opened.history.last_order, opened.history.last_number = last_order, last_number
         opened.answers.take(value["answers"])
         return []
     if "answer" in value:
         opened.answers.take([value["answer"]])
     return [row_from_json(value)]
+
+
+def _last_numbers(rows: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+    """Where the numbers of a damaged history stand, as far as it can be read: they go on after it was cleared."""
+    last = [0, 0]
+    for row in rows:
+        for index, value in enumerate(row.get("last", (row.get("o"), row.get("m")))):
+            if type(value) is int and index < len(last):
+                last[index] = max(last[index], value)
+    return last[0], last[1]
 
 
 def _head(opened: OpenHistory) -> dict[str, Any]:
@@ -207,4 +230,13 @@ def _torn(torn: Torn) -> Diagnostic:
         "the end of a history was not written whole and was cut off; it had not been acknowledged",
         Severity.WARNING,
         {"file": torn.file, "dropped_bytes": str(torn.dropped_bytes)},
+    )
+
+
+def _capped(added: Added, caps: Caps) -> Diagnostic:
+    return Diagnostic(
+        "history_capped",
+        f"a history reached its cap of {caps.messages} messages: the oldest leave it for the archive from now on",
+        Severity.WARNING,
+        {"dropped": str(added.evicted), "kept": str(added.messages), "limit": "chat.max_messages"},
     )

@@ -8,7 +8,7 @@ from sidecar.chat.memory_view import MemorySnapshot, snapshot_of
 from sidecar.memory.document_store import DocumentStore
 from sidecar.storage.keys import ActorId
 
-_MAX_ACTORS = 1_000
+_MAX_CHARS = 4_000_000
 
 
 class MemorySnapshots:
@@ -26,9 +26,14 @@ class MemorySnapshots:
         """The document as it is now becomes what prompts show: a turn sends it whole, or the history was folded."""
         snapshot = self._known[who] = snapshot_of(self._documents.read(who))
         self._known.move_to_end(who)
-        if len(self._known) > _MAX_ACTORS:
+        while len(self._known) > 1 and sum(len(known.text) for known in self._known.values()) > _MAX_CHARS:
             self._known.popitem(last=False)
         return snapshot
+
+    def exchanged(self, save: str) -> None:
+        """The files of a save were exchanged."""
+        for who in [who for who in list(self._known) if who.save == save]:
+            self.erased(who)
 
     def erased(self, who: ActorId) -> None:
         """The actor is gone, or its folder was exchanged."""

@@ -11,6 +11,9 @@ from sidecar.compaction.answers import Answers
 from sidecar.storage.journal import Journal
 from sidecar.storage.keys import ActorId
 
+# What a history costs that holds nothing, so that looking for actors who never spoke fills no memory either.
+_EMPTY_CHARS = 1_000
+
 
 @dataclass
 class OpenHistory:
@@ -19,6 +22,8 @@ class OpenHistory:
     history: History
     journal: Journal
     answers: Answers
+    cap_told: bool = False
+    """Whether it was told that the oldest messages leave it."""
 
 
 class OpenHistories:
@@ -42,7 +47,7 @@ class OpenHistories:
             self._forget_size(who)
             self._known[who] = opened
             self._known.move_to_end(who)
-            size = (opened.history.weight, opened.history.session_weight)
+            size = (opened.history.weight + _EMPTY_CHARS, opened.history.session_weight)
             self._sizes[who] = size
             self._chars += size[0]
             self.session_chars += size[1]
@@ -53,6 +58,13 @@ class OpenHistories:
         with self._lock:
             self._forget_size(who)
             self._known.pop(who, None)
+
+    def drop_save(self, save: str) -> None:
+        """Forget all of a save, also what was kept for this process only."""
+        with self._lock:
+            for who in [who for who in self._known if who.save == save]:
+                self._forget_size(who)
+                del self._known[who]
 
     def _shrink(self) -> None:
         for who in list(self._known)[:-1] if self._chars > self._max_chars else ():

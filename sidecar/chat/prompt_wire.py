@@ -8,6 +8,7 @@ from sidecar.chat.prompt import Attachment, Declaration, Line, Section
 from sidecar.chat.prompts import Prompt, PromptRequest, SectionSize
 from sidecar.chat.wire import require_count, require_length
 from sidecar.compaction.wire import budget_to, count_to, cuts_to, window_to
+from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, memory_pb2
 from sidecar.settings import ChatSettings
 
@@ -25,6 +26,11 @@ def request_from(
     """A turn, as far as the prompt is concerned. Raises InvalidInput."""
     for field in ("text", "instructions", "world_state", "system_prompt"):
         require_length(getattr(message, field), f"input.{field}", limits.max_content_chars)
+    for field in ("context_tokens", "max_output_tokens"):
+        if getattr(message, field) < 0:
+            raise InvalidInput(
+                f"input.{field} must not be below 0", reason=Reason.FIELD_INVALID, field=f"input.{field}"
+            )
     return PromptRequest(
         line=line_from(message),
         system_prompt=message.system_prompt if message.HasField("system_prompt") else None,
@@ -34,7 +40,7 @@ def request_from(
         recall_tokens=recall_tokens,
         game_tools=tools,
         allowed_tools=_allowed(message),
-        has_moment=message.HasField("moment"),
+        knows_moment=message.HasField("moment"),
         context_tokens=message.context_tokens if message.HasField("context_tokens") else None,
         max_output_tokens=message.max_output_tokens if message.HasField("max_output_tokens") else None,
     )

@@ -42,9 +42,7 @@ from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId
 
 _QUICK_CHARS = 262_144
-
-
-_NEED_A_MOMENT = frozenset({"remember_game_memory", "search_game_memory"})
+_DATED_TOOLS = frozenset({"remember_game_memory", "search_game_memory"})
 
 
 @dataclass(frozen=True)
@@ -59,12 +57,12 @@ class PromptRequest:
     recall_tokens: int = 0
     game_tools: tuple[Declaration, ...] = ()
     allowed_tools: tuple[str, ...] | None = None
+    knows_moment: bool = False
+    """Whether the turn says when it is; without that the tools for records are not offered."""
     context_tokens: int | None = None
     max_output_tokens: int | None = None
     tail_as_system: bool = False
     memory_snapshot: MemorySnapshot | None = None
-    has_moment: bool = True
-    """Whether the turn says when in the game it is; without that no records are made or searched."""
     line_kept: bool = False
     """Whether the line is stored already, so that the history's copy is not sent beside it."""
 
@@ -206,8 +204,8 @@ class Prompts:
 
     def _tools(self, who: ActorId, role: Role, request: PromptRequest) -> tuple[tuple[Declaration, ...], str]:
         """The tools that are declared, by name, and a word on them where this turn allows fewer than its role."""
-        specs = [tool.spec for tool in self._toolbox.offered(who)]
-        own = [self._declared(spec) for spec in specs if request.has_moment or spec.name not in _NEED_A_MOMENT]
+        offered_specs = (tool.spec for tool in self._toolbox.offered(who))
+        own = [self._declared(spec) for spec in offered_specs if request.knows_moment or spec.name not in _DATED_TOOLS]
         offered = _allowed(sorted([*own, *request.game_tools], key=lambda tool: tool.name), role.allowed_tools)
         if request.allowed_tools is None:
             return offered, ""

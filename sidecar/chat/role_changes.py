@@ -58,6 +58,16 @@ def changes_of(role: Role) -> dict[str, Any]:
     return _as_changes(role)
 
 
+def effective_changes(role: Role) -> dict[str, Any]:
+    """The same with the values in force where the role leaves them to others of its fields."""
+    own = {
+        "system_prompt": role.base_prompt(),
+        "remember_tool": role.memory_tool if role.remember_tool is None else role.remember_tool,
+        "search_tool": role.memory_tool if role.search_tool is None else role.search_tool,
+    }
+    return {**_as_changes(role), **own}
+
+
 def _as_changes(data: Any) -> dict[str, Any]:
     values = {each.name: getattr(data, each.name) for each in fields(data)}
     return {name: _plain(value) for name, value in values.items() if value is not None}

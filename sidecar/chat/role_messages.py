@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from sidecar.chat.role_changes import Changes, changed_recall, changes_of
+from sidecar.chat.role_changes import Changes, changed_recall, effective_changes
 from sidecar.chat.role_store import KnownRole
 from sidecar.chat.roles import RecallOptions
 from sidecar.gen.lorekeeper.v1 import chat_pb2, role_pb2
@@ -43,7 +43,7 @@ def info_to(known: KnownRole) -> role_pb2.RoleInfo:
     written = {"role_id": known.role.role_id, **known.changes}
     return role_pb2.RoleInfo(
         role=_message_of(written),
-        effective=_message_of(changes_of(known.role)),
+        effective=_message_of(effective_changes(known.role)),
         source=role_pb2.RoleSource.ValueType(known.source),
     )
 

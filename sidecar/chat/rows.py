@@ -77,21 +77,35 @@ def row_to_json(row: Row) -> dict[str, Any]:
 
 def row_from_json(value: Mapping[str, Any]) -> Row:
     """The row of a journal's line. Raises KeyError, TypeError or ValueError for anything else."""
-    content, key = value["c"], value["r"]
-    if not isinstance(content, str) or not isinstance(key, str):
-        raise TypeError("texts are expected")
-    return Row(
+    row = Row(
         _KINDS[value["k"]],
-        key,
-        content,
-        int(value["t"]),
-        int(value["o"]),
-        int(value.get("m", 0)),
+        value["r"],
+        value["c"],
+        value["t"],
+        value["o"],
+        value.get("m", 0),
         value.get("id", ""),
         value.get("in", ""),
         value.get("sp", ""),
-        moment_of(value["at"]) if "at" in value else None,
+        _moment(value["at"]) if "at" in value else None,
     )
+    for text in (row.key, row.content, row.call_id, row.input_id, row.speaker):
+        if type(text) is not str:
+            raise TypeError("a text is expected")
+    for number in (row.time, row.order, row.number):
+        if type(number) is not int or not 0 <= number < _NUMBERS_END:
+            raise TypeError("a whole number is expected")
+    return row
 
 
+def _moment(value: Any) -> Moment:
+    timeline, tick, calendar = value if len(value) == 3 else (*value, "")
+    if type(timeline) is not str or type(calendar) is not str or type(tick) is not int:
+        raise TypeError("a moment is expected")
+    if not -_NUMBERS_END <= tick < _NUMBERS_END:
+        raise ValueError("a tick beyond 64 bits")
+    return moment_of(value)
+
+
+_NUMBERS_END = 2**63
 _KINDS = {int(kind): kind for kind in Kind}

@@ -36,7 +36,7 @@ from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
 from sidecar.settings import ChatSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, actor_from, key_from, page, state_to
 
 _ROLES_A_PAGE = 50
@@ -152,7 +152,7 @@ class ConversationService:
 
     async def PutRole(self, request: chat_pb2.PutRoleRequest, context: Any) -> chat_pb2.PutRoleResponse:
         changes = changes_from(request.role)
-        known = await self._workers.run("roles", lambda: self._roles.put(changes))
+        known = await self._workers.run(SaveKey("roles", ""), lambda: self._roles.put(changes))
         return chat_pb2.PutRoleResponse(role=info_to(known))
 
     async def GetRole(self, request: chat_pb2.GetRoleRequest, context: Any) -> chat_pb2.GetRoleResponse:
@@ -175,7 +175,7 @@ class ConversationService:
         role_id = checked_id(request.role_id, "role_id")
         if not role_id:
             raise InvalidInput("role_id is required", reason=Reason.FIELD_REQUIRED, field="role_id")
-        existed = await self._workers.run("roles", lambda: self._roles.delete(role_id))
+        existed = await self._workers.run(SaveKey("roles", ""), lambda: self._roles.delete(role_id))
         return chat_pb2.DeleteRoleResponse(existed=existed)
 
     async def BuildPrompt(self, request: chat_pb2.BuildPromptRequest, context: Any) -> chat_pb2.BuildPromptResponse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from keyword import iskeyword
 
 import click
 
@@ -20,6 +21,13 @@ _COMMANDS = {
     "search": ("search", "Find records through the running daemon, with scores and reasons."),
     "index": ("search", "Tell how the derived index stands, or build it again."),
     "models": ("models", "List embedding models; add, verify and remove one."),
+    "saves": ("saves", "List saves and their checkpoints."),
+    "checkpoint": ("saves", "Keep a save as it is now."),
+    "restore": ("saves", "Make a save what it was at a checkpoint."),
+    "fork": ("saves", "Make a new save of a save or of one of its checkpoints."),
+    "export": ("transfers", "Write a save to one zip file."),
+    "import": ("transfers", "Take in a save, also of CoreAI or OpenGameAgent."),
+    "erase": ("erasing", "Forget a save, an actor or a player completely."),
     "doctor": ("doctor", "Tell what is wrong with a data folder; changes nothing."),
     "repair": ("doctor", "Mend what doctor found; asks first, keeps what it cuts."),
 }
@@ -35,7 +43,7 @@ class _Lazy(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"sidecar.cli.{_COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name + "_" * iskeyword(cmd_name))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

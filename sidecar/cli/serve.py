@@ -32,7 +32,7 @@ _CONFIG_FILE = "lorekeeper.toml"
 @click.option("--set", "flags", multiple=True, metavar="SECTION.NAME=VALUE", help="Set one value; may be repeated.")
 @click.option("--roles", "roles_file", type=_FILE, help="The game's own roles, as JSON.")
 @click.option("--print-config", is_flag=True, help="Print every setting with its range and origin, and end.")
-@click.option("--listen", metavar="HOST", help="Bind this address instead of 127.0.0.1; needs both TLS files.")
+@click.option("--listen", metavar="HOST", help="Bind this address too, for other machines; needs both TLS files.")
 @click.option("--tls-cert", type=_FILE, help="Certificate chain (PEM), with --listen.")
 @click.option("--tls-key", type=_FILE, help="Private key (PEM), with --listen.")
 def serve(

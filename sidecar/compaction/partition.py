@@ -65,8 +65,8 @@ def partition(
 
 def split_index(messages: Sequence[Message], limits: WindowLimits, counter: TokenCounter) -> int:
     """The index of the first message that stays verbatim."""
-    first = _first_that_fits(messages, limits.tokens, counter)
-    first = max(first, len(messages) - limits.messages)
+    before = max(0, len(messages) - limits.messages)
+    first = before + _first_that_fits(messages[before:], limits.tokens, counter)
     return _at_block_end(messages, first) if first > 0 else 0
 
 

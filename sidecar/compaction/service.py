@@ -38,7 +38,7 @@ from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2
 from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import OwnKey, Workers
 from sidecar.wire import actor_from, key_from, state_to
 
 _TRIES = 3
@@ -162,26 +162,31 @@ class CompactionService:
     ) -> compaction_pb2.CountTokensResponse:
         require_countable(request.texts, self._limits)
         counter = self._counter(counter_kind(request.counter))
-        tokens = await self._workers.run(
-            ("count", id(request)), lambda: [counter.count(text) for text in request.texts]
-        )
+        tokens = await self._workers.run(OwnKey(""), lambda: [counter.count(text) for text in request.texts])
         scale = self._counters.scale() if counter.kind is CounterKind.CALIBRATED else 1.0
         return compaction_pb2.CountTokensResponse(tokens=tokens, total=count_to(sum(tokens), counter.kind), scale=scale)
 
     async def _compact_stored(self, who: ActorId, asked: Asked, backend_id: str) -> compaction_pb2.CompactResponse:
         for _ in range(_TRIES):
-            pending = await self._workers.run(who, partial(self._rounds.begin, who, asked, backend_id=backend_id))
-            if pending.summariser is None:
-                snapshot = await self._workers.run(who, pending.run)
-            else:
+            begin = partial(self._rounds.begin, who, asked, backend_id=backend_id)
+            pending, snapshot, saved = await self._workers.run(who, partial(self._at_once, begin))
+            if snapshot is None:
                 snapshot = await self._models.run(who, pending.run)
-            saved = await self._workers.run(who, partial(self._rounds.commit, pending, snapshot))
+                saved = await self._workers.run(who, partial(self._rounds.commit, pending, snapshot))
             if saved is not None:
                 return compaction_to(pending, snapshot, saved, asked)
         raise Stale(
             "the conversation changed while it was compacted, each time again; nothing was stored: call again later",
             reason=Reason.VERSION_MISMATCH,
         )
+
+    def _at_once(self, begin: Callable[[], Pending]) -> tuple[Pending, Snapshot | None, Summary | None]:
+        """A compaction from beginning to end, unless it waits for a model: that one is only begun."""
+        pending = begin()
+        if pending.summariser is not None:
+            return pending, None, None
+        snapshot = pending.run()
+        return pending, snapshot, self._rounds.commit(pending, snapshot)
 
     async def _compact_held(
         self, who: ActorId, request: compaction_pb2.CompactRequest
@@ -195,7 +200,7 @@ class CompactionService:
                 messages, request.prior_summary, target, counter, summariser=summariser, force=asked.force
             )
 
-        result = await (self._models if summariser else self._workers).run(("held", id(request)), run)
+        result = await (self._models if summariser else self._workers).run(OwnKey(who.save), run)
         return held_to(request, messages, result, counter, asked)
 
     def _put(

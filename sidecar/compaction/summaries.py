@@ -26,7 +26,7 @@ from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
 _FILE = "summary.json"
-_MAX_CACHED = 4_096
+_MAX_CACHED = 1_024
 _KEPT_ANSWERS = 16
 
 
@@ -117,6 +117,11 @@ class SummaryStore:
         self._session.pop(who, None)
         self._cache.pop(who, None)
 
+    def exchanged(self, save: str) -> None:
+        """Forget what is in memory of a whole save: its files were exchanged."""
+        for who in [who for who in (*list(self._session), *list(self._cache)) if who.save == save]:
+            self.erased(who)
+
     def _next(self, present: Summary, stored: StoredSummary, *, persist: bool) -> Summary:
         return Summary(stored, present.version + 1, int(self._clock()), persist, present.answers.copy())
 
@@ -166,7 +171,13 @@ def summary_from_json(value: dict[str, Any]) -> Summary:
     text = value["Summary"]
     if not isinstance(text, str):
         raise TypeError("a text is expected")
-    stored = StoredSummary(text.strip(), int(value.get("folded_through", 0)))
-    summary = Summary(stored, int(value.get("version", 1)), int(value.get("updated", 0)))
+    stored = StoredSummary(text.strip(), _number(value.get("folded_through", 0), 2**53))
+    summary = Summary(stored, _number(value.get("version", 1), 2**31), _number(value.get("updated", 0), 2**53))
     summary.answers.take(value.get("answers", ()))
     return summary
+
+
+def _number(value: Any, end: int) -> int:
+    if type(value) is not int or not 0 <= value < end:
+        raise TypeError("a whole number is expected")
+    return value

@@ -1,7 +1,7 @@
 """Counting tokens: two estimates and, where a model's ``tokenizer.json`` is at hand, the exact number.
 
-A counter says what kind it is, so that every count can be told with its origin. It never keeps the texts of more
-than a bounded number of messages.
+A counter says what kind it is, so that every count can be told with its origin. It never keeps more than a bounded
+number of texts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from sidecar.errors import NotReady, Reason
 MIN_SCALE = 0.5
 MAX_SCALE = 2.0
 LEARNING_RATE = 0.1
+# What remembering a text costs beside the text itself.
+_ENTRY_CHARS = 100
 
 _DENSE = re.compile(
     "[\u0400-\u052f\u2de0-\u2dff\ua640-\ua69f"  # Cyrillic
@@ -89,13 +91,17 @@ class TokenizerCounter:
 
 
 class RememberingCounter:
-    """A counter that remembers the newest texts, because a history is counted again at every turn."""
+    """A counter that remembers the newest texts, because a history is counted again at every turn.
 
-    def __init__(self, counter: TokenCounter, *, capacity: int = 4_096) -> None:
+    It keeps at most ``capacity`` code points of them.
+    """
+
+    def __init__(self, counter: TokenCounter, *, capacity: int = 2_000_000) -> None:
         self.kind = counter.kind
         self._counter = counter
         self._capacity = capacity
         self._known: dict[str, int] = {}
+        self._chars = 0
 
     def count(self, text: str) -> int:
         """The remembered number, or a fresh count."""
@@ -106,9 +112,13 @@ class RememberingCounter:
         return known
 
     def _remember(self, text: str, tokens: int) -> None:
-        if len(self._known) >= self._capacity:
+        size = len(text) + _ENTRY_CHARS
+        if self._chars + size > self._capacity:
             self._known.clear()
-        self._known[text] = tokens
+            self._chars = 0
+        if size <= self._capacity // 8:
+            self._known[text] = tokens
+            self._chars += size
 
 
 def clamp_scale(scale: float) -> float:

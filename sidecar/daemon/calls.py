@@ -1,4 +1,5 @@
-"""The edge around every method: token, error mapping, counting. Servicers below it are plain ``async`` methods.
+"""The edge around every method: token, error mapping, counting, and the gate of the save that a call is on. Servicers
+below it are plain ``async`` methods.
 
 A servicer is any object whose methods carry the names of the contract. A method of the contract that no servicer has
 answers UNIMPLEMENTED with a reason.
@@ -19,6 +20,7 @@ import grpc
 
 from sidecar.daemon.contract import descriptor
 from sidecar.daemon.mapping import abort, internal, is_cancellation
+from sidecar.daemon.save_door import SaveDoor, SaveOf, save_reader
 from sidecar.daemon.stats import CallStats
 from sidecar.errors import InvalidInput, LorekeeperError, NotBuilt, Reason, Unauthenticated
 
@@ -39,7 +41,8 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
     ``services`` has, for each full name, what makes the objects that answer it; the first that has a method wins.
     """
 
-    def __init__(self, *, token: str, stats: CallStats, services: Mapping[str, Open]) -> None:
+    def __init__(self, *, token: str, stats: CallStats, services: Mapping[str, Open], door: SaveDoor) -> None:
+        self._door = door
         self._expected = f"Bearer {token}".encode()
         self._stats = stats
         self._closed = dict(services)
@@ -76,27 +79,36 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         decode = partial(_each if method.client_streaming else _decoded, method.input_type._concrete_class.FromString)
         # Without a deserializer gRPC hands the bytes on: they are read once the token is known to be right.
         return make(
-            wrap(name, answer, decode), response_serializer=method.output_type._concrete_class.SerializeToString
+            wrap(name, answer, decode, save_reader(method)),
+            response_serializer=method.output_type._concrete_class.SerializeToString,
         )
 
-    def _unary(self, name: str, answer: Callable[..., Awaitable[Any]], decode: Decode) -> Callable[..., Any]:
+    def _unary(
+        self, name: str, answer: Callable[..., Awaitable[Any]], decode: Decode, save_of: SaveOf
+    ) -> Callable[..., Any]:
         async def call(request: Any, context: Context) -> Any:
             with self._counted(name):
                 try:
                     self._check(context)
-                    return await answer(decode(request), context)
+                    asked = decode(request)
+                    with await self._door.enter(save_of(asked), context):
+                        return await answer(asked, context)
                 except Exception as error:
                     await self._failed(context, error)
 
         return call
 
-    def _stream(self, name: str, answer: Callable[..., AsyncIterator[Any]], decode: Decode) -> Callable[..., Any]:
+    def _stream(
+        self, name: str, answer: Callable[..., AsyncIterator[Any]], decode: Decode, save_of: SaveOf
+    ) -> Callable[..., Any]:
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             with self._counted(name):
                 try:
                     self._check(context)
-                    async for response in answer(decode(request), context):
-                        yield response
+                    asked = decode(request)
+                    with await self._door.enter(save_of(asked), context):
+                        async for response in answer(asked, context):
+                            yield response
                 except Exception as error:
                     await self._failed(context, error)
 

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from sidecar.chat.memory_snapshots import MemorySnapshots
     from sidecar.chat.prompts import Prompts
     from sidecar.chat.role_store import RoleStore
+    from sidecar.chat.roles import Role
     from sidecar.chat.service import ConversationService
     from sidecar.compaction.counters import Counters
     from sidecar.compaction.fold_memo import FoldMemo
     from sidecar.compaction.service import CompactionService
     from sidecar.compaction.summaries import SummaryStore
+    from sidecar.compaction.summariser import Complete
     from sidecar.diagnostics import Report
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.toolbox import Toolbox
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
+
+
+def no_backend(role: Role, backend_id: str) -> Complete | None:
+    """Where no backend is known, summaries are made by rule."""
+    return None
 
 
 class ChatRooms:
@@ -47,9 +54,10 @@ class ChatRooms:
         toolbox: Toolbox,
         roles: RoleStore,
         paging: Paging,
-        find_completer: FindCompleter,
         aim: Aim,
+        find_completer: FindCompleter = no_backend,
     ) -> None:
+        """``find_completer`` finds the model that writes a role's summaries."""
         self._disk = disk
         self._config = config
         self._report = report
@@ -70,11 +78,13 @@ class ChatRooms:
 
     @cached_property
     def models(self) -> Workers:
-        """Threads that wait for language models, so that the disk's never do."""
+        """Threads that wait for language models, so that neither the disk's nor a checkpoint ever do: behind a gate
+        that nobody shuts."""
+        from sidecar.storage.save_gate import SaveGate
         from sidecar.storage.workers import Workers
 
         compaction = self._config.compaction
-        return Workers(threads=compaction.model_threads, queue=compaction.max_waiting_compactions)
+        return Workers(SaveGate(), threads=compaction.model_threads, queue=compaction.max_waiting_compactions)
 
     @cached_property
     def histories(self) -> HistoryStore:

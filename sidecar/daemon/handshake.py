@@ -19,17 +19,23 @@ FILE = "daemon.json"
 
 @dataclass(frozen=True)
 class Handshake:
-    """What a client needs to reach a daemon and to know that it is the right one."""
+    """What a client needs to reach a daemon and to know that it is the right one.
+
+    ``tls_address`` is where other machines reach it, with --listen; empty and left out without.
+    """
 
     address: str
     token: str
     pid: int
     version: str
     data_dir: str
+    tls_address: str = ""
 
     def line(self, *, reused: bool = False) -> str:
         """One line of JSON, without the line break."""
-        value = {"lorekeeper": PROTOCOL, **asdict(self)} | ({"reused": True} if reused else {})
+        value = {"lorekeeper": PROTOCOL, **{name: told for name, told in asdict(self).items() if told != ""}}
+        if reused:
+            value["reused"] = True
         return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -50,6 +56,7 @@ def read_file(folder: Path) -> Handshake | None:
             pid=int(value["pid"]),
             version=str(value["version"]),
             data_dir=str(value["data_dir"]),
+            tls_address=str(value.get("tls_address", "")),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

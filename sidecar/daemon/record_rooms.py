@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sidecar.diagnostics import Report
     from sidecar.memory.groups import GroupStore
+    from sidecar.memory.kept_answers import KeptAnswers
     from sidecar.memory.record_mover import RecordMover
     from sidecar.memory.record_service import RecordService
     from sidecar.memory.record_store import RecordStore
     from sidecar.memory.toolbox import Tool
+    from sidecar.saves.record_part import RecordPart
     from sidecar.search.indexer import Indexer, Indexes
     from sidecar.search.recall import Recall
     from sidecar.search.service import SearchService
@@ -65,7 +67,7 @@ class RecordRooms:
             self._saves,
             self._config.records,
             known=self.indexes,
-            retention=self.groups.retention,
+            retention=self.groups.applied_retention,
             report=self._report,
         )
 
@@ -121,8 +123,19 @@ class RecordRooms:
         return [RememberTool(self.store, limits, offers), SearchTool(self.recall, limits, offers)]
 
     @cached_property
-    def service(self) -> RecordService:
+    def answers(self) -> KeptAnswers:
         from sidecar.memory.kept_answers import KeptAnswers
+
+        return KeptAnswers(self._config.records.kept_answers)
+
+    @cached_property
+    def save_part(self) -> RecordPart:
+        from sidecar.saves.record_part import RecordPart
+
+        return RecordPart(self._disk, self.store, self.groups, self.indexes, self.indexer, self.views, self.answers)
+
+    @cached_property
+    def service(self) -> RecordService:
         from sidecar.memory.record_service import RecordService
 
         self._follow_behind()
@@ -132,7 +145,7 @@ class RecordRooms:
             saves=self._saves,
             workers=self._workers,
             limits=self._config.records,
-            answers=KeptAnswers(self._config.records.kept_answers),
+            answers=self.answers,
             paging=self._paging,
         )
 

@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING
 from sidecar.diagnostics import Diagnostic, Report
 from sidecar.settings import Config
 from sidecar.storage.disk import Disk, FileDisk, SessionDisk
+from sidecar.storage.save_gate import SaveGate
 
 if TYPE_CHECKING:
     from sidecar.chat.role_store import KnownRole, RoleStore
     from sidecar.daemon.chat_rooms import ChatRooms
     from sidecar.daemon.record_rooms import RecordRooms
+    from sidecar.daemon.save_rooms import SaveRooms
     from sidecar.daemon.turn_rooms import BackendRooms, TurnRooms
     from sidecar.embedding.engine import EmbeddingEngine
     from sidecar.embedding.service import EmbeddingService
     from sidecar.embedding.vectors import VectorStore
+    from sidecar.memory.actor_files import ActorFiles
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.service import DocumentService
     from sidecar.memory.toolbox import Toolbox
@@ -46,6 +49,7 @@ CAPABILITIES = (
     "memory.records",
     "memory.retention",
     "memory.tool",
+    "saves",
     "search.lexical",
     "system",
 )
@@ -78,12 +82,19 @@ class Rooms:
         self._report = report
         self._roles_file = roles
         self._loop = asyncio.get_running_loop()
+        self.gate = SaveGate()
+
+    def recover(self) -> None:
+        """End what a kill left half done, before anything is read."""
+        if self._disk.names(self._disk.root / "exchange"):
+            self.save.files.exchanges.recover()
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
             "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.records.service],
             "lorekeeper.v1.SearchService": lambda: [self.records.search_service],
+            "lorekeeper.v1.SaveService": lambda: [self.save.service, self.save.transfer_service],
             "lorekeeper.v1.ChatService": lambda: [self.chat.service, self.turns.service, self.backends.service],
             "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
             _EMBEDDING: lambda: [self.embedding_service],
@@ -108,6 +119,8 @@ class Rooms:
         if "engine" in self.__dict__:
             await self.engine.close()
             self.vectors.close()
+        if "save" in self.__dict__:
+            self.save.close()
         await self.workers.close()
         if "records" in self.__dict__:
             self.records.close()
@@ -130,7 +143,7 @@ class Rooms:
         from sidecar.storage.workers import Workers
 
         storage = self._config.storage
-        return Workers(threads=storage.disk_threads, queue=storage.max_waiting_calls)
+        return Workers(self.gate, threads=storage.disk_threads, queue=storage.max_waiting_calls)
 
     @cached_property
     def documents(self) -> DocumentStore:
@@ -152,18 +165,56 @@ class Rooms:
         return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
 
     @cached_property
-    def memory_service(self) -> DocumentService:
+    def actor_files(self) -> ActorFiles:
         from sidecar.memory.actor_files import ActorFiles, ActorPart
+
+        rooms = self.records
+        parts: list[ActorPart] = [self.documents, self.chat.part, rooms.store, rooms.indexes, self.save.actor_copies]
+        return ActorFiles(self._disk, self.actors, self.saves, parts, settle=rooms.store.settle)
+
+    @cached_property
+    def memory_service(self) -> DocumentService:
         from sidecar.memory.service import DocumentService
 
-        parts: list[ActorPart] = [self.documents, self.chat.part, self.records.store, self.records.indexes]
         return DocumentService(
             store=self.documents,
             toolbox=self.toolbox,
-            files=ActorFiles(self._disk, self.actors, self.saves, parts=parts, settle=self.records.store.settle),
+            files=self.actor_files,
             saves=self.saves,
             workers=self.workers,
+            still=self.save.access.still,
             limits=self._config.memory,
+            paging=self._paging,
+        )
+
+    @cached_property
+    def records(self) -> RecordRooms:
+        from sidecar.daemon.record_rooms import RecordRooms
+
+        return RecordRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            paging=self._paging,
+        )
+
+    @cached_property
+    def save(self) -> SaveRooms:
+        from sidecar.daemon.save_rooms import SaveRooms
+
+        return SaveRooms(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            gate=self.gate,
+            workers=self.workers,
+            parts=lambda: [self.documents, self.chat.part, self.records.save_part],
+            actor_files=lambda: self.actor_files,
             paging=self._paging,
         )
 
@@ -240,20 +291,6 @@ class Rooms:
         from sidecar.embedding.service import EmbeddingService
 
         return EmbeddingService(self.engine, self.vectors, self._paging)
-
-    @cached_property
-    def records(self) -> RecordRooms:
-        from sidecar.daemon.record_rooms import RecordRooms
-
-        return RecordRooms(
-            disk=self._disk,
-            config=self._config,
-            report=self._report,
-            actors=self.actors,
-            saves=self.saves,
-            workers=self.workers,
-            paging=self._paging,
-        )
 
     @property
     def _paging(self) -> Paging:

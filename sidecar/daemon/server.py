@@ -31,6 +31,7 @@ from sidecar.daemon.health import Health
 from sidecar.daemon.lifeline import parent_ended, watch_standard_input
 from sidecar.daemon.reflection import Reflection
 from sidecar.daemon.rooms import CAPABILITIES, Rooms, open_disk
+from sidecar.daemon.save_door import SaveDoor
 from sidecar.daemon.stats import CallStats
 from sidecar.diagnostics import Diagnostic, Severity
 from sidecar.errors import LorekeeperError, NotReady, Reason
@@ -171,26 +172,35 @@ class Daemon:
             if error.reason == Reason.FORMAT_TOO_NEW:
                 raise CannotStart(Exit.FORMAT, error.message) from error
             raise
-        return Rooms(
+        rooms = Rooms(
             disk,
             self._loaded.config,
             serving=self._serving,
             report=self._hub.report,
             roles=self._options.roles,
         )
+        rooms.recover()
+        return rooms
 
     async def _start(self, rooms: Rooms) -> tuple[grpc.aio.Server, Handshake]:
         server = grpc.aio.server(
             maximum_concurrent_rpcs=self._settings.max_concurrent_calls, options=self._server_options()
         )
+        address, tls_address = _bound(server, self._options)
         handshake = Handshake(
-            address=_bound(server, self._options),
+            address=address,
+            tls_address=tls_address,
             token=secrets.token_urlsafe(32),
             pid=os.getpid(),
             version=__version__,
             data_dir=str(self._own_disk.root),
         )
-        self._edge = Edge(token=handshake.token, stats=self._stats, services=self._services(rooms, handshake))
+        self._edge = Edge(
+            token=handshake.token,
+            stats=self._stats,
+            services=self._services(rooms, handshake),
+            door=SaveDoor(rooms.gate, seconds=self._loaded.config.saves.wait_seconds),
+        )
         server.add_generic_rpc_handlers((self._edge, self._health, Reflection()))
         await server.start()
         return server, handshake
@@ -296,20 +306,29 @@ class Daemon:
         task.add_done_callback(self._tasks.discard)
 
 
-def _bound(server: grpc.aio.Server, options: ServeOptions) -> str:
-    """Bind the port that was asked for, any free one for 0; the address that clients use."""
-    address = f"{options.host}:{options.port}"
+def _bound(server: grpc.aio.Server, options: ServeOptions) -> tuple[str, str]:
+    """The loopback address, and the one that is open to other machines where TLS allows one.
+
+    Who runs on this machine (a second start, the commands) always has the loopback one.
+    """
+    if options.tls is None:
+        return _bound_to(options.host, options.port, server.add_insecure_port), ""
+    credentials = grpc.ssl_server_credentials([(options.tls.key, options.tls.certificate)])
+    secure = partial(server.add_secure_port, server_credentials=credentials)
+    return _bound_to(_HOST, 0, server.add_insecure_port), _bound_to(options.host, options.port, secure)
+
+
+def _bound_to(host: str, port: int, bind: Callable[[str], int]) -> str:
+    """Bind the port that was asked for, any free one for 0; the address."""
     try:
-        if options.tls is None:
-            port = server.add_insecure_port(address)
-        else:
-            pair = [(options.tls.key, options.tls.certificate)]
-            port = server.add_secure_port(address, grpc.ssl_server_credentials(pair))
+        return f"{host}:{bind(f'{host}:{port}')}"
     except RuntimeError as error:
         hint = "; see 'netsh interface ipv4 show excludedportrange protocol=tcp'" if sys.platform == "win32" else ""
-        message = f"{address} cannot be bound: another program has the port{hint}. Use --port 0 for any free one"
+        message = (
+            f"{host}:{port} cannot be bound: another program has the port, the address is not this machine's, or the "
+            f"TLS files do not fit{hint}. --port 0 takes any free port"
+        )
         raise CannotStart(Exit.PORT, message) from error
-    return f"{options.host}:{port}"
 
 
 def _on_signal(loop: asyncio.AbstractEventLoop, number: int, act: Callable[[], object]) -> None:

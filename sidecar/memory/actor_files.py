@@ -73,10 +73,12 @@ class ActorFiles:
     def measure(self, who: ActorId) -> dict[str, int] | None:
         """What an erasure would remove; None where nothing is kept."""
         self._settle(who.save)
-        if not self._actors.exists(who):
+        counted = self._counted(who)
+        exists = self._actors.exists(who)
+        if not exists and not any(counted.values()):
             return None
-        measured = {"actors": 1, "bytes": self._bytes(who)}
-        for name, count in self._counted(who).items():
+        measured = {"actors": int(exists), "bytes": self._bytes(who)}
+        for name, count in counted.items():
             name = _ERASED_AS.get(name, name)
             measured[name] = measured.get(name, 0) + count
         return measured

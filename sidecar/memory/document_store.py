@@ -21,8 +21,9 @@ from sidecar.memory.edits import Edit
 from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
+from sidecar.storage.forgetting import Who
 from sidecar.storage.json_file import read_json, write_json
-from sidecar.storage.keys import ActorId
+from sidecar.storage.keys import ActorId, save_folder
 from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
@@ -131,6 +132,28 @@ class DocumentStore:
         """Read the file again at the next call: it was erased or exchanged."""
         with self._cache_lock:
             self._drop(who)
+
+    def quiet(self, save: str) -> None:
+        """Nothing to do: what was acknowledged is in its file."""
+
+    def exchanged(self, save: str) -> None:
+        """Read the files of a save again: they were exchanged or erased."""
+        with self._cache_lock:
+            for who in [who for who in self._cache if who.save == save]:
+                self._drop(who)
+
+    def save_erased(self, save: str) -> None:
+        """Forget what is cached of a save that is erased."""
+        self.exchanged(save)
+
+    def save_counted(self, save: str) -> dict[str, int]:
+        """How many documents a save has."""
+        folder = save_folder(self._disk.root, save)
+        return {"documents": sum(self._disk.exists(folder / name / _FILE) for name in self._disk.names(folder))}
+
+    def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
+        """Nothing to do: a document is its actor's alone."""
+        return False
 
     def _change(
         self, who: ActorId, change: _Change, request: list[Any], expected_version: int | None, idempotency_key: str

@@ -60,7 +60,9 @@ class GroupStore:
         self._saves = saves
         self._limits = limits
         self._known: dict[str, SaveGroups] = {}
-        self._memberships: dict[ActorId, tuple[Group, ...]] = {}
+        # With the groups that they were made from: after a change they are made anew.
+        self._memberships: dict[ActorId, tuple[SaveGroups, tuple[Group, ...]]] = {}
+        self._members_lock = threading.Lock()
         self._lock = threading.RLock()
 
     def read(self, save: str) -> SaveGroups:
@@ -77,13 +79,22 @@ class GroupStore:
 
     def of(self, who: ActorId) -> tuple[Group, ...]:
         """The groups of an actor as of now, and the one of everybody. Raises Corrupt."""
-        groups = self._memberships.get(who)
-        if groups is None:
-            with self._lock:
-                groups = self._memberships[who] = (*self.read(who.save).of(who), Group(EVERYONE))
+        known = self.read(who.save)
+        cached = self._memberships.get(who)
+        if cached is None or cached[0] is not known:
+            cached = (known, (*known.of(who), Group(EVERYONE)))
+            with self._members_lock:
+                self._memberships[who] = cached
                 if len(self._memberships) > _MOST_KNOWN:
                     del self._memberships[next(iter(self._memberships))]
-        return groups
+        return cached[1]
+
+    def applied_retention(self, who: ActorId) -> RetentionPolicy | None:
+        """The policy in force; none while it cannot be read, so that nothing is dropped by mistake."""
+        try:
+            return self.retention(who)
+        except Corrupt:
+            return None
 
     def retention(self, who: ActorId) -> RetentionPolicy | None:
         """The policy in force for an owner: its own, else that of its first group that has one, else the save's."""
@@ -125,7 +136,6 @@ class GroupStore:
         """Read the file again at the next call: it was erased or exchanged."""
         with self._lock:
             self._known.pop(save, None)
-            self._memberships.clear()
 
     def _store(self, save: str, groups: SaveGroups) -> None:
         if groups == self.read(save):
@@ -134,7 +144,6 @@ class GroupStore:
         self._saves.changed(save)
         write_json(self._disk, self._path(save), _to_json(groups))
         self._known[save] = groups
-        self._memberships.clear()
 
     def _load(self, save: str) -> SaveGroups:
         stored = read_json(self._disk, self._path(save))

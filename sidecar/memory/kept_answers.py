@@ -46,6 +46,12 @@ class KeptAnswers:
             )
         return known[1]
 
+    def forget(self, save: str) -> None:
+        """Forget the answers about a save: what they told is not so any more."""
+        with self._lock:
+            for key in [key for key in self._answers if key[0] == save]:
+                del self._answers[key]
+
     def keep(self, save: str, request: Any, answer: Any) -> None:
         """Remember an answer, where the request has a key."""
         if not request.idempotency_key:

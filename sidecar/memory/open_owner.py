@@ -6,13 +6,14 @@ Every call is made with ``lock`` held by the caller; the store takes the locks o
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt, Reason
+from sidecar.memory.forked_rows import as_read
 from sidecar.memory.owner_records import NOWHERE, Entry, OwnerRecords, Row, compacted, numbered
 from sidecar.memory.records import Record, record_of
 from sidecar.storage.actors import Actors
@@ -27,9 +28,17 @@ class OpenOwner:
     """Loads the journal at the first need; a bad line raises Corrupt each time, for this owner alone."""
 
     def __init__(
-        self, disk: Disk, who: ActorId, ensure: Callable[[ActorId], Path], report: Report, *, new: bool
+        self,
+        disk: Disk,
+        who: ActorId,
+        ensure: Callable[[ActorId], Path],
+        report: Report,
+        *,
+        new: bool,
+        timelines: Mapping[str, str],
     ) -> None:
-        """``new``: there is certainly no journal yet, so none is looked for."""
+        """``new``: there is certainly no journal yet, so none is looked for. ``timelines`` are read as others."""
+        self._timelines = timelines
         self.who = who
         self.lock = threading.RLock()
         self.deferred: list[dict[str, Any]] = []
@@ -81,11 +90,11 @@ class OpenOwner:
         """Write rows, and take them in once they are safe."""
         records = self.records()
         self._ensure(self.who)
-        self._write(self._journal, [*self.deferred, *numbered(rows, records.last)])
+        self._write(self._journal, [*self.deferred, *numbered(map(self._as_read, rows), records.last)])
 
     def number(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Rows with the numbers that they will have."""
-        return numbered(rows, self.records().last)
+        return numbered(map(self._as_read, rows), self.records().last)
 
     def defer(self, rows: Sequence[dict[str, Any]]) -> None:
         """Take in numbered rows that are safe elsewhere, and write them later. Those that are here already are passed
@@ -149,7 +158,10 @@ class OpenOwner:
             [Span(entry.offset, entry.length) for entry in entries if entry.offset != NOWHERE]
         )
         for entry in entries:
-            yield deferred[entry.number] if entry.offset == NOWHERE else next(written)
+            yield deferred[entry.number] if entry.offset == NOWHERE else self._as_read(next(written))
+
+    def _as_read(self, row: Row) -> Row:
+        return as_read(row, self._timelines, self.who.save)
 
     def _load(self) -> OwnerRecords:
         records = OwnerRecords(self.who.save)
@@ -157,7 +169,7 @@ class OpenOwner:
 
         def take(line: Line) -> None:
             try:
-                records.apply(line.row, line.offset, line.length)
+                records.apply(self._as_read(line.row), line.offset, line.length)
             except (KeyError, TypeError, ValueError) as error:
                 raise self._corrupt(line.offset) from error
             self._size = line.end

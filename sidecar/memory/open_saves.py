@@ -35,6 +35,7 @@ class OpenSave:
         self._disk = disk
         self._inbox = Inbox(disk, save_folder(disk.root, save), save)
         self._lock = threading.Lock()
+        self._mover = threading.Lock()
         self._waiting: dict[ActorId, OpenOwner] = {}
         self._moving: dict[ActorId, OpenOwner] = {}
         self._moved: list[Path] = []
@@ -71,7 +72,19 @@ class OpenSave:
             raise
 
     def move(self, most: int | None = None) -> int:
-        """Move the rows of at most ``most`` owners to their journals; how many owners still wait."""
+        """Move the rows of at most ``most`` owners to their journals, one mover at a time; how many still wait."""
+        with self._mover:
+            return self._move(most)
+
+    def help_to_move(self, most: int) -> None:
+        """Like :meth:`move`, for one who may hold an owner's lock: it never waits for another mover."""
+        if self._mover.acquire(blocking=False):
+            try:
+                self._move(most)
+            finally:
+                self._mover.release()
+
+    def _move(self, most: int | None) -> int:
         with self._lock:
             if self._waiting and not self._moving:
                 self._inbox.set_aside()
@@ -112,7 +125,10 @@ class OpenSaves:
         known: KnownFacts,
         report: Report,
         changed: Callable[[ActorId], None],
+        timelines: Callable[[str], Mapping[str, str]],
     ) -> None:
+        """``timelines`` tells which timelines of a save's files are read as others."""
+        self._timelines = timelines
         self._disk = disk
         self._actors = actors
         self._limits = limits
@@ -174,7 +190,14 @@ class OpenSaves:
         with self._lock:
             owner = self._owners.get(who)
             if owner is None:
-                owner = self._owners[who] = OpenOwner(self._disk, who, self._actors.ensure, self._report, new=new)
+                owner = self._owners[who] = OpenOwner(
+                    self._disk,
+                    who,
+                    self._actors.ensure,
+                    self._report,
+                    new=new,
+                    timelines=self._timelines(who.save),
+                )
             self._recent[who] = owner
             self._recent.move_to_end(who)
             while len(self._recent) > self._limits.max_cached_owners:
@@ -225,4 +248,4 @@ class NothingKnown:
 def facts_of(owner: OpenOwner) -> OwnerFacts:
     """What the catalog must know of an owner."""
     records = owner.records()
-    return OwnerFacts(owner.size, len(records.entries), records.addressed())
+    return OwnerFacts(owner.size, len(records.entries), frozenset(records.addressed))

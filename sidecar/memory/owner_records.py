@@ -52,8 +52,9 @@ class OwnerRecords:
         self.entries: dict[str, Entry] = {}
         self.last = 0
         self.changed: list[Entry] = []
+        #: For each group or actor that may know records besides the owner: their ids.
+        self.addressed: dict[Hashable, set[str]] = {}
         self._save = save
-        self._addressed = 0
 
     def apply(self, row: Row, offset: int = NOWHERE, length: int = 0) -> None:
         """Take in a row. Raises KeyError, TypeError or ValueError for a row that is not one of ours."""
@@ -77,14 +78,6 @@ class OwnerRecords:
             found.append(entry)
         return found[::-1]
 
-    def addressed(self) -> dict[Hashable, set[str]]:
-        """Which records are meant for whom besides the owner."""
-        found: dict[Hashable, set[str]] = {}
-        for entry in self.entries.values() if self._addressed else ():
-            for target in entry.targets():
-                found.setdefault(target, set()).add(entry.head.record_id)
-        return found
-
     def _add(self, row: Row, offset: int, length: int) -> None:
         head = head_of(row["record"])
         shares = row["shares"] if "shares" in row else row["record"].get("shares", ())
@@ -99,7 +92,7 @@ class OwnerRecords:
             superseded_by=row.get("superseded_by", ""),
         )
         self.entries[head.record_id] = entry
-        self._addressed += bool(entry.targets())
+        self._address(entry)
         before = self.entries.get(head.supersedes)
         if before is not None:
             before.superseded_by = head.record_id
@@ -107,8 +100,9 @@ class OwnerRecords:
 
     def _share(self, row: Row) -> None:
         entry = self.entries[row["id"]]
+        self._withdraw(entry)
         entry.shares = tuple(share_of(share, self._save) for share in row["shares"])
-        self._addressed += 1
+        self._address(entry)
         self.changed.append(entry)
 
     def _forget(self, ids: Iterable[str]) -> None:
@@ -116,7 +110,19 @@ class OwnerRecords:
             entry = self.entries.pop(record_id, None)
             if entry is not None:
                 entry.forgotten = True
+                self._withdraw(entry)
                 self.changed.append(entry)
+
+    def _address(self, entry: Entry) -> None:
+        for target in entry.targets():
+            self.addressed.setdefault(target, set()).add(entry.head.record_id)
+
+    def _withdraw(self, entry: Entry) -> None:
+        for target in entry.targets():
+            ids = self.addressed[target]
+            ids.discard(entry.head.record_id)
+            if not ids:
+                del self.addressed[target]
 
 
 def add_row(record: Record, content_hash: str, revision: int) -> dict[str, Any]:

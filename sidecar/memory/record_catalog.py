@@ -7,23 +7,22 @@ length that it saw; only the others are read. Nothing here is authoritative.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from sidecar.errors import LimitReached, Reason
 from sidecar.storage.keys import ActorId
 
-_NOTHING: Mapping[Hashable, set[str]] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class OwnerFacts:
-    """What must be known of an owner without reading its journal. ``size`` is the journal's length in bytes."""
+    """What must be known of an owner without reading its journal: the length of the journal in bytes, how many records
+    there are, and the groups and actors that some of them are addressed to."""
 
     size: int
     count: int
-    addressed: Mapping[Hashable, set[str]] = field(default_factory=lambda: _NOTHING)
+    targets: frozenset[Hashable] = frozenset()
 
 
 class KnownFacts(Protocol):
@@ -44,7 +43,7 @@ class Catalog:
         self.changes = 0
         self._most = most
         self._owners: dict[ActorId, OwnerFacts] = {}
-        self._knowing: dict[Hashable, set[ActorId]] = {}
+        self._addressing: dict[Hashable, set[ActorId]] = {}
         self._reserved = 0
         self._total = 0
         self._lock = threading.Lock()
@@ -68,26 +67,22 @@ class Catalog:
         facts = self._owners.get(who)
         return facts.count if facts else 0
 
-    def knowing(self, targets: Iterable[Hashable]) -> dict[ActorId, set[str]]:
-        """The records that are addressed to any of ``targets``, by owner."""
-        found: dict[ActorId, set[str]] = {}
+    def addressing(self, target: Hashable) -> list[ActorId]:
+        """The owners of records that are addressed to a group or an actor."""
         with self._lock:
-            for target in targets:
-                for who in self._knowing.get(target, ()):
-                    found.setdefault(who, set()).update(self._owners[who].addressed[target])
-        return found
+            return list(self._addressing.get(target, ()))
 
     def note(self, who: ActorId, facts: OwnerFacts) -> None:
         """An owner stands like this now; with no record it is no owner any more."""
         with self._lock:
             before = self._owners.pop(who, None)
-            for target in before.addressed if before else ():
-                self._knowing[target].discard(who)
+            for target in before.targets - facts.targets if before else ():
+                self._addressing[target].discard(who)
             self._total += facts.count - (before.count if before else 0)
             if facts.count:
                 self._owners[who] = facts
-            for target in facts.addressed:
-                self._knowing.setdefault(target, set()).add(who)
+            for target in facts.targets - (before.targets if before else frozenset()):
+                self._addressing.setdefault(target, set()).add(who)
             self.changes += 1
 
     def reserve(self, count: int) -> None:

@@ -33,7 +33,7 @@ from sidecar.memory.records import Record, searched_text
 from sidecar.settings import RecordSettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import OwnKey, Workers
 from sidecar.wire import Paging, actor_from, page, state_to
 
 R = TypeVar("R")
@@ -230,8 +230,8 @@ class RecordService:
         return response
 
     async def _answer(self, save: str, work: Callable[[], R]) -> R:
-        alone = object()  # the store itself lets calls of one owner wait for each other
-        response = await self._workers.run(alone, work)
+        # The store itself lets calls of one owner wait for each other.
+        response = await self._workers.run(OwnKey(save), work)
         message: Any = response
         message.save.CopyFrom(state_to(self._saves.state(save)))
         return response

@@ -51,6 +51,8 @@ class Added:
     created: bool
 
 
+#: A record with more text than this is read again each time, so that what is kept stays bounded.
+KEPT_CHARS = 16_384
 # New records of one owner by their ids, each with the hash of its content.
 _Fresh = dict[str, tuple[Record, str]]
 
@@ -73,10 +75,15 @@ class RecordStore:
         self._states = saves
         self._limits = limits
         self._retention = retention
-        self._open = OpenSaves(disk, actors, limits, known, report, self._tell)
+        self._open = OpenSaves(
+            disk, actors, limits, known, report, self._tell, lambda save: saves.about(save).timelines
+        )
         self._records: OrderedDict[Entry, Record] = OrderedDict()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[ActorId], None]] = []
+
+    def _timelines(self, save: str) -> Mapping[str, str]:
+        return self._states.about(save).timelines
 
     def listen(self, changed: Callable[[ActorId], None]) -> None:
         """Call ``changed`` with each owner whose records changed, once the change is safe."""
@@ -144,7 +151,7 @@ class RecordStore:
         """
         opened = self._open.save(save)
         if opened.waiting > self._limits.max_waiting_owners:
-            opened.move(2 * len(batch))  # who adds faster than the disk moves helps to move
+            opened.help_to_move(2 * len(batch))  # who adds faster than the disk moves helps to move
         with self.opened_together([who for who, _ in batch]) as owners:
             return self._add(opened, owners, batch, field)
 
@@ -303,6 +310,8 @@ class RecordStore:
             changed(who)
 
     def _remember(self, entry: Entry, record: Record) -> Record:
+        if len(record.payload) + len(record.text) > KEPT_CHARS:
+            return record
         with self._lock:
             self._records[entry] = record
             self._records.move_to_end(entry)

@@ -14,7 +14,7 @@ from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import checked_share_of_one, checked_text, require_count, required_id
 from sidecar.memory.record_filter import RecordFilter
-from sidecar.memory.record_store import Stored
+from sidecar.memory.record_store import KEPT_CHARS, Stored
 from sidecar.memory.records import Authority, Kind, Record, RecordHead, Share, ShareKind
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.storage.keys import ActorId, checked_id
@@ -134,6 +134,8 @@ class RecordMessages:
         if known is not None and known[0] == entry.superseded_by and known[1] is entry.shares:
             return known[2]
         message = record_to(stored)
+        if len(message.payload_json) + len(message.searchable_text) > KEPT_CHARS:
+            return message
         with self._lock:
             self._messages[entry] = (entry.superseded_by, entry.shares, message)
             if len(self._messages) > self._most:

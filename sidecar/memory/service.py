@@ -17,7 +17,7 @@ from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, actor_from, actor_to, page, state_to, time_to, token_key
 
 _MAX_KEY_CHARS = 512
@@ -34,6 +34,12 @@ class _Stamped(Protocol):
 R = TypeVar("R", bound=_Stamped)
 
 
+class Still(Protocol):
+    """Has work done while no file of a save changes; ``context`` is that of the call."""
+
+    async def __call__(self, save: str, context: Any, work: Callable[[], R]) -> R: ...
+
+
 class DocumentService:
     """Reads that are cached are answered at once; everything else waits its turn for the actor, in a thread."""
 
@@ -45,6 +51,7 @@ class DocumentService:
         files: ActorFiles,
         saves: SaveStates,
         workers: Workers,
+        still: Still,
         limits: MemorySettings,
         paging: Paging,
     ) -> None:
@@ -53,6 +60,7 @@ class DocumentService:
         self._files = files
         self._saves = saves
         self._workers = workers
+        self._still = still
         self._limits = limits
         self._paging = paging
 
@@ -201,7 +209,7 @@ class DocumentService:
             actors = [self._described(who) for who in chosen.items]
             return memory_pb2.ListActorsResponse(actors=actors, next_page_token=chosen.next_token)
 
-        response = await self._workers.run(("actors", save), list_actors)
+        response = await self._workers.run(SaveKey("actors", save), list_actors)
         response.save.CopyFrom(state_to(self._saves.state(save)))
         return response
 
@@ -213,7 +221,9 @@ class DocumentService:
             erased = self._files.measure(who) if request.dry_run else self._files.erase(who)
             return memory_pb2.EraseActorResponse(existed=erased is not None, erased=common_pb2.Erasure(**erased or {}))
 
-        return await self._answer(who, erase)
+        response = await self._still(who.save, context, erase)
+        response.save.CopyFrom(state_to(self._saves.state(who.save)))
+        return response
 
     async def _read(self, who: ActorId) -> Document:
         cached = self._store.cached(who)

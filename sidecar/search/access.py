@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -40,20 +40,12 @@ SOURCE = Known(Access.SOURCE)
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What of one owner a query may look at: all of it for the reason ``known``, or else the records ``ids``."""
+    """What of one owner a query may look at: all of it for the reason ``known``, or else what is addressed to some
+    ``groups`` and, with ``shared``, to the actor itself."""
 
     known: Known | None = None
-    ids: frozenset[str] = frozenset()
-
-    def reasons(
-        self, entries: Mapping[str, Entry], who: ActorId, groups: Sequence[Group], now: Moment | None
-    ) -> Known | dict[Entry, Known]:
-        """Why ``who`` may know all records, or each of those that it may know at ``now``."""
-        if self.known is not None:
-            return self.known
-        addressed = (entries[record_id] for record_id in self.ids if record_id in entries)
-        reasons = ((entry, known_by(entry, who, groups, now)) for entry in addressed)
-        return {entry: known for entry, known in reasons if known is not None}
+    groups: tuple[Group, ...] = ()
+    shared: bool = False
 
 
 def allowed_owners(who: ActorId, owners: Sequence[ActorId], sources: Iterable[ActorId]) -> list[ActorId]:
@@ -70,11 +62,13 @@ def allowed_owners(who: ActorId, owners: Sequence[ActorId], sources: Iterable[Ac
     return list(dict.fromkeys(owners or [who]))
 
 
-def known_by(entry: Entry, who: ActorId, groups: Sequence[Group], now: Moment | None) -> Known | None:
-    """Why ``who`` may know another one's record at ``now``; None where it may not, or does not yet."""
-    for group in groups:
-        if group.group_id in entry.head.audience:
-            return Known(Access.GROUP, group.recall_weight, group_id=group.group_id)
+def by_group(group: Group) -> Known:
+    """Why a member of a group may know what is addressed to it."""
+    return Known(Access.GROUP, group.recall_weight, group_id=group.group_id)
+
+
+def by_share(entry: Entry, who: ActorId, now: Moment | None) -> Known | None:
+    """Why ``who`` may know a record that was shared; None where it may not, or does not at ``now``."""
     for share in entry.shares:
         if share.recipient == who and (now is None or share.moment.not_after(now)):
             access = Access.WITNESS if share.kind is ShareKind.WITNESS else Access.HEARSAY

@@ -6,7 +6,7 @@ Whatever would wait or take long says so by :class:`NotAtHand`, and the query is
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from sidecar.memory.groups import GroupStore
@@ -71,6 +71,10 @@ class AtHand:
         if stored is None:
             raise NotAtHand
         return stored
+
+    def stored_many(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Stored]:
+        """Records that are in memory."""
+        return (self.stored(owner, entry) for entry in entries)
 
 
 def is_quick(query: Query) -> bool:

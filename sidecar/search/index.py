@@ -1,6 +1,6 @@
 """The derived index of one save: what is known of its owners, and the words of their records.
 
-    owners   folder, address (JSON), size of its journal, number of its last row, records, addressed (JSON)
+    owners   folder, address (JSON), size of its journal, number of its last row, records, targets (JSON)
     words    owner, hash of the record's content → length in words, terms joined by spaces
 
 An entry is tied to its record by the content's hash alone: where a journal was exchanged, what is left of the same
@@ -28,7 +28,7 @@ MIGRATIONS = (
         size INTEGER NOT NULL,
         last INTEGER NOT NULL,
         records INTEGER NOT NULL,
-        addressed TEXT NOT NULL
+        targets TEXT NOT NULL
     );
     CREATE TABLE words (
         owner INTEGER NOT NULL,
@@ -39,7 +39,7 @@ MIGRATIONS = (
     ) WITHOUT ROWID
     """,
 )
-_OWNERS = "SELECT folder, address, size, last, records, addressed FROM owners"
+_OWNERS = "SELECT folder, address, size, last, records, targets FROM owners"
 _OWN = "owner = (SELECT owner FROM owners WHERE folder = ?)"
 
 
@@ -52,7 +52,7 @@ class OwnerRow:
     size: int
     last: int
     records: int
-    addressed: str
+    targets: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,10 @@ def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> bool
     for update in updates:
         row = update.row
         database.execute(
-            "INSERT INTO owners (folder, address, size, last, records, addressed) VALUES (?, ?, ?, ?, ?, ?) "
+            "INSERT INTO owners (folder, address, size, last, records, targets) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (folder) DO UPDATE SET size = excluded.size, last = excluded.last, "
-            "records = excluded.records, addressed = excluded.addressed",
-            (row.folder, row.address, row.size, row.last, row.records, row.addressed),
+            "records = excluded.records, targets = excluded.targets",
+            (row.folder, row.address, row.size, row.last, row.records, row.targets),
         )
         (owner,) = database.execute("SELECT owner FROM owners WHERE folder = ?", (row.folder,)).fetchone()
         database.executemany("DELETE FROM words WHERE owner = ? AND hash = ?", ((owner, old) for old in update.removed))

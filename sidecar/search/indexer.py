@@ -70,11 +70,20 @@ class Indexes:
         """Forget an owner's words."""
         if self._in_memory or self._path(who.save).exists():
             self.of(who.save).remove([folder_name(who)])
+            self.of(who.save).close()  # which empties the log of the file, too
 
     def exchanged(self, save: str) -> None:
         """Trust nothing that is known of a save's owners: their folders were exchanged. Words stay: they are tied to
         what they were made from."""
-        self.of(save).distrust()
+        if self._in_memory or self._path(save).exists():
+            self.of(save).distrust()
+
+    def removed(self, save: str) -> None:
+        """Throw the index of a save away: the save is gone, or names that it must not hold any more."""
+        if self._in_memory or self._path(save).exists():
+            self.of(save).delete()
+        with self._lock:
+            self._open.pop(save, None)
 
     def close(self) -> None:
         """Let go of all files."""
@@ -98,6 +107,7 @@ class Indexer:
         self._batch = limits.index_batch
         self._dirty: dict[ActorId, None] = {}
         self._lock = Lock()
+        self._working = Lock()
         self._background = Background("indexer", self._work, delay_seconds=limits.index_delay_seconds, report=report)
         store.listen(self.changed)
 
@@ -130,8 +140,18 @@ class Indexer:
             for who in batch:
                 del self._dirty[who]
         if save is not None:
-            deque(self._update(save, batch), maxlen=0)
+            with self._working:
+                deque(self._update(save, batch), maxlen=0)
         return save is not None
+
+    def rest(self, save: str) -> None:
+        """Forget what changed in a save, and finish the batch that has begun: its files are about to be exchanged, or
+        are compared with the index when it is used again."""
+        with self._lock:
+            for who in [who for who in self._dirty if who.save == save]:
+                del self._dirty[who]
+        with self._working:
+            pass
 
     def _update(
         self, save: str, owners: Iterable[ActorId], *, compare: bool = False, force: bool = False
@@ -225,13 +245,13 @@ def _row(owner: OpenOwner) -> OwnerRow:
         size=facts.size,
         last=owner.records().last,
         records=facts.count,
-        addressed=json.dumps({_name(to): sorted(ids) for to, ids in facts.addressed.items()}, ensure_ascii=False),
+        targets=json.dumps(sorted(map(_name, facts.targets)), ensure_ascii=False),
     )
 
 
 def _facts(row: OwnerRow, save: str) -> tuple[ActorId, OwnerFacts]:
-    addressed = {_target(name, save): set(ids) for name, ids in json.loads(row.addressed).items()}
-    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, addressed)
+    targets = frozenset(_target(name, save) for name in json.loads(row.targets))
+    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, targets)
 
 
 def _name(target: Hashable) -> str:

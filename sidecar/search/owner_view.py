@@ -210,6 +210,7 @@ def _labels(entry: Entry) -> list[Hashable]:
         ("conversation_id", head.conversation_id),
         ("source_input_id", head.source_input_id),
         *(("tags", tag) for tag in head.tags),
+        *(("audience", group) for group in head.audience),
     ]
 
 

@@ -8,9 +8,9 @@ All owners of a query are locked while it runs, so that it sees one moment of th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Protocol
 
@@ -22,10 +22,10 @@ from sidecar.memory.record_catalog import Catalog
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import Stored, lock_order
 from sidecar.memory.records import searched_text
-from sidecar.search.access import OWN, SOURCE, Known, Reach
+from sidecar.search.access import OWN, SOURCE, Known, Reach, by_share
 from sidecar.search.ranking import Ranking, WordScore
 from sidecar.search.views import Views
-from sidecar.search.visible import Visible, visible_part
+from sidecar.search.visible import Part, Visible, visible_parts
 from sidecar.search.words import WordSource
 from sidecar.storage.keys import ActorId
 from sidecar.storage.save_state import SaveState, SaveStates
@@ -112,6 +112,8 @@ class Searched(Protocol):
 
     def stored(self, owner: OpenOwner, entry: Entry) -> Stored: ...
 
+    def stored_many(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Stored]: ...
+
 
 class Recall:
     """Runs queries; thread-safe."""
@@ -141,7 +143,7 @@ class Recall:
             groups = self._groups.of(query.who) if query.groups else ()
             looked, degraded = self._looked_at(query, groups, catalog, stack)
             state = self._saves.state(query.who.save)
-            visible, snapshot = self._visible(query, groups, looked, begun)
+            visible, snapshot = self._visible(query, looked, begun)
             begun = self._clock()
             asked = self._words.analyzer.query(query.text) if query.text else None
             ranking = Ranking(visible, asked.words if asked else None, tags=len(query.wanted.tags))
@@ -165,25 +167,23 @@ class Recall:
                 degraded.append(Degraded.INDEX_DAMAGED)
         return looked, degraded
 
-    def _visible(
-        self, query: Query, groups: Sequence[Group], looked: dict[ActorId, _Looked], begun: float
-    ) -> tuple[Visible, StageReport]:
-        parts, scanned, reused = [], 0, True
+    def _visible(self, query: Query, looked: dict[ActorId, _Looked], begun: float) -> tuple[Visible, StageReport]:
+        parts: list[Part] = []
+        scanned, reused = 0, True
         for who, one in looked.items():
             view, known_before = self._views.of(one.owner)
-            entries = one.owner.records().entries
-            reasons = one.reach.reasons(entries, query.who, groups, query.wanted.at_or_before)
-            part = visible_part(who, view, reasons, query.wanted)
-            if query.wanted.text:
-                part = part.only(row for row in part.rows if self._holds_text(one.owner, view.entries[row], query))
-            parts.append(part)
-            scanned += len(entries) if one.reach.known else len(one.reach.ids)
+            shared = _shared(one, query)
+            for part in visible_parts(who, view, one.reach, query.wanted, shared):
+                parts.append(self._holding_text(one.owner, part, query) if query.wanted.text else part)
+            scanned += len(one.owner.records().entries)
             reused &= known_before
         visible = Visible(parts)
         return visible, StageReport(Stage.SNAPSHOT, self._since(begun), scanned, len(visible), reused)
 
-    def _holds_text(self, owner: OpenOwner, entry: Entry, query: Query) -> bool:
-        return query.wanted.holds_text(searched_text(self._store.stored(owner, entry).record))
+    def _holding_text(self, owner: OpenOwner, part: Part, query: Query) -> Part:
+        entries = [part.view.entries[row] for row in part.rows]
+        texts = (searched_text(stored.record) for stored in self._store.stored_many(owner, entries))
+        return part.only(row for row, text in zip(part.rows, texts, strict=True) if query.wanted.holds_text(text))
 
     def _hits(self, visible: Visible, ranking: Ranking, looked: dict[ActorId, _Looked], query: Query) -> list[Hit]:
         best = ranking.best(query.limit)
@@ -201,9 +201,23 @@ class Recall:
 
 def _reaches(query: Query, groups: Sequence[Group], catalog: Catalog) -> dict[ActorId, Reach]:
     """The owners that a query looks at: those that are named, and those that address something to the actor."""
-    targets: list[Hashable] = [group.group_id for group in groups]
-    if query.shared:
-        targets.append(query.who)
-    addressed = catalog.knowing(targets)
-    named = {who: Reach(OWN if who == query.who else SOURCE) for who in query.owners}
-    return {who: Reach(ids=frozenset(ids)) for who, ids in addressed.items() if who != query.who} | named
+    reaches: dict[ActorId, Reach] = {}
+    for group in groups:
+        for who in catalog.addressing(group.group_id):
+            known = reaches.get(who, Reach())
+            reaches[who] = replace(known, groups=(*known.groups, group))
+    for who in catalog.addressing(query.who) if query.shared else ():
+        reaches[who] = replace(reaches.get(who, Reach()), shared=True)
+    reaches.pop(query.who, None)
+    return reaches | {who: Reach(OWN if who == query.who else SOURCE) for who in query.owners}
+
+
+def _shared(looked: _Looked, query: Query) -> dict[Entry, Known]:
+    """What was shared with the actor, of an owner that is locked."""
+    records = looked.owner.records()
+    ids = records.addressed.get(query.who, ()) if looked.reach.shared else ()
+    reasons = (
+        (entry := records.entries[record_id], by_share(entry, query.who, query.wanted.at_or_before))
+        for record_id in ids
+    )
+    return {entry: known for entry, known in reasons if known is not None}

@@ -21,11 +21,12 @@ from sidecar.search.terms import MAX_CHARS, MAX_WORDS
 from sidecar.settings import RecordSettings, SearchSettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import OwnKey, SaveKey, Workers
 from sidecar.wire import actor_from, actor_to, state_to
 
 _LEXICAL = search_pb2.SEARCH_MODE_LEXICAL
 _EMPTY, _DEGRADED = search_pb2.INDEX_STATE_EMPTY, search_pb2.INDEX_STATE_DEGRADED
+_KEPT_BYTES = 65_536
 _NEEDS_MODEL = (search_pb2.SEARCH_MODE_VECTOR,)
 
 
@@ -67,8 +68,7 @@ class SearchService:
         if is_quick(query):
             with suppress(NotAtHand):
                 return self._at_once(query, request)
-        alone = object()  # queries wait for nobody
-        recalled = await self._workers.run(alone, lambda: self._recall.run(query))
+        recalled = await self._workers.run(OwnKey(query.who.save), lambda: self._recall.run(query))
         return _response(recalled, query, request, self._messages)
 
     def _at_once(self, query: Query, request: search_pb2.SearchRequest) -> search_pb2.SearchResponse:
@@ -76,13 +76,12 @@ class SearchService:
         question, version = request.SerializeToString(deterministic=True), self._at_hand.version(query.who.save)
         known: search_pb2.SearchResponse | None = self._answers.known(question, version)
         if known is not None:
+            for stage in known.stages:
+                stage.reused = True
             return known
         response = _response(self._recall_at_hand.run(query), query, request, self._messages)
-        again = search_pb2.SearchResponse()
-        again.CopyFrom(response)
-        for stage in again.stages:
-            stage.reused = True
-        self._answers.keep(question, version, again)
+        if response.ByteSize() <= _KEPT_BYTES:
+            self._answers.keep(question, version, response)
         return response
 
     async def GetIndexStatus(
@@ -107,7 +106,7 @@ class SearchService:
                 degraded_reason=common_pb2.DEGRADED_REASON_NO_MODEL,
             )
 
-        response = await self._workers.run(("index", save), status)
+        response = await self._workers.run(SaveKey("index", save), status)
         response.save.CopyFrom(state_to(self._saves.state(save)))
         return response
 
@@ -123,7 +122,7 @@ class SearchService:
             yield self._progress(save, step, begun)
 
     async def _run(self, save: str, work: Callable[[], Any]) -> Any:
-        return await self._workers.run(("rebuild", save), work)
+        return await self._workers.run(SaveKey("rebuild", save), work)
 
     def _progress(self, save: str, step: Rebuild, begun: float) -> search_pb2.RebuildIndexResponse:
         return search_pb2.RebuildIndexResponse(

@@ -7,14 +7,14 @@ over exactly these rows, numbered 0 to n-1.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
-from sidecar.search.access import Known
+from sidecar.search.access import Known, Reach, by_group
 from sidecar.search.bm25 import Posting
 from sidecar.search.owner_view import OwnerView
 from sidecar.storage.keys import ActorId
@@ -43,15 +43,22 @@ class Part:
         return replace(self, rows=np.array(list(rows), dtype="int64"))
 
 
-def visible_part(owner: ActorId, view: OwnerView, known: Known | Mapping[Entry, Known], wanted: RecordFilter) -> Part:
-    """The rows that pass the filter, of all or of those that are ``known``."""
+def visible_parts(
+    owner: ActorId, view: OwnerView, reach: Reach, wanted: RecordFilter, shared: Mapping[Entry, Known]
+) -> Iterator[Part]:
+    """The rows that pass the filter: all of them, or those for each group and then those that are ``shared``."""
     import numpy as np
 
     allowed = view.allowed(wanted)
-    if isinstance(known, Known):
-        return Part(owner, view, np.flatnonzero(allowed), known)
-    part = Part(owner, view, np.empty(0, dtype="int64"), known)
-    return part.only(row for row in sorted(view.rows_of(known)) if allowed[row])
+    if reach.known is not None:
+        yield Part(owner, view, np.flatnonzero(allowed), reach.known)
+        return
+    for group in reach.groups:
+        addressed = allowed & view.labelled([("audience", group.group_id)])
+        allowed &= ~addressed
+        yield Part(owner, view, np.flatnonzero(addressed), by_group(group))
+    part = Part(owner, view, np.empty(0, dtype="int64"), shared)
+    yield part.only(row for row in sorted(view.rows_of(shared)) if allowed[row])
 
 
 class Visible:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Below this many records it is quicker to cut their words again than to ask the index.
 _WORTH_ASKING = 32
 _KEPT = 4_096
+_KEPT_CHARS = 8_192
 
 
 class WordSource:
@@ -64,6 +65,8 @@ class WordSource:
         return row
 
     def _keep(self, row: WordsRow) -> None:
+        if len(row.terms) > _KEPT_CHARS:
+            return
         with self._lock:
             self._recent[row.hash] = row
             if len(self._recent) > _KEPT:

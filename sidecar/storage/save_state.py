@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from sidecar.errors import LorekeeperError
+from sidecar.errors import LorekeeperError, Reason, Stale
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, stored_number, write_json
 from sidecar.storage.keys import save_folder
@@ -29,18 +32,30 @@ class SaveState:
     epoch: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SaveAbout:
+    """What is known of a save besides: when it was made (Unix seconds), the save it was forked from, and the timelines
+    of its files that are read as others."""
+
+    created: float = 0.0
+    forked_from: str = ""
+    timelines: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class _Open:
     revision: int
     epoch: int
     ceiling: int
+    about: SaveAbout
 
 
 class SaveStates:
     """Thread-safe; reads of a known save never touch the disk."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, *, clock: Callable[[], float] = time.time) -> None:
         self._disk = disk
+        self._clock = clock
         self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
 
@@ -48,6 +63,20 @@ class SaveStates:
         """The present state. A save that was never written to is at 0, 0."""
         opened = self._open.get(save) or self._load(save)
         return SaveState(opened.revision, opened.epoch) if opened else SaveState()
+
+    def about(self, save: str) -> SaveAbout:
+        """What is known of the save besides its state."""
+        opened = self._open.get(save) or self._load(save)
+        return opened.about if opened else SaveAbout()
+
+    def require_epoch(self, save: str, epoch: int) -> None:
+        """Raise Stale where the save was restored since ``epoch``: what was begun then must not be written now."""
+        if self.state(save).epoch != epoch:
+            raise Stale(
+                "the save was restored since; what was begun before is thrown away",
+                reason=Reason.SAVE_RESTORED,
+                current_epoch=self.state(save).epoch,
+            )
 
     def changed(self, save: str) -> SaveState:
         """Count one more change, and tell the new state. Makes ``save.json`` where it is missing."""
@@ -81,18 +110,40 @@ class SaveStates:
         if stored is None:
             return None
         revision, epoch = (stored_number(self._disk, self._path(save), stored, name) for name in ("revision", "epoch"))
-        return self._open.setdefault(save, _Open(revision, epoch, ceiling=revision))
+        return self._open.setdefault(save, _Open(revision, epoch, revision, about_from_json(stored)))
 
     def _create(self, save: str) -> _Open:
         self._disk.make_folder(self._path(save).parent)
-        opened = _Open(0, 0, 0)
+        opened = _Open(0, 0, 0, SaveAbout(created=self._clock()))
         self._write(save, opened, _AHEAD)
         return self._open.setdefault(save, opened)
 
     def _write(self, save: str, opened: _Open, ceiling: int) -> None:
-        value = {"format": _FORMAT, "save_id": save, "revision": ceiling, "epoch": opened.epoch}
+        value = save_to_json(save, SaveState(ceiling, opened.epoch), opened.about)
         write_json(self._disk, self._path(save), value)
         opened.ceiling = ceiling
 
     def _path(self, save: str) -> Path:
         return save_folder(self._disk.root, save) / "save.json"
+
+
+def save_to_json(save: str, state: SaveState, about: SaveAbout) -> dict[str, Any]:
+    """The object that ``save.json`` holds."""
+    return {
+        "format": _FORMAT,
+        "save_id": save,
+        "revision": state.revision,
+        "epoch": state.epoch,
+        "created": about.created,
+        "forked_from": about.forked_from,
+        "timelines": dict(about.timelines),
+    }
+
+
+def about_from_json(stored: Mapping[str, Any]) -> SaveAbout:
+    """What ``save.json`` tells besides the state; an older one tells nothing."""
+    return SaveAbout(
+        created=float(stored.get("created", 0)),
+        forked_from=str(stored.get("forked_from", "")),
+        timelines={str(old): str(new) for old, new in stored.get("timelines", {}).items()},
+    )

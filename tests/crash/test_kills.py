@@ -20,10 +20,13 @@ EDITS = 200
 class Appender(threading.Thread):
     """Appends one fact after the other until a call fails or all are there; ``told`` has those that were told."""
 
-    def __init__(self, client, first):
+    def __init__(self, client, *, first, some):
+        """``some_told`` is set once ``some`` were told, and when it ends."""
         super().__init__(daemon=True)
         self._client = client
         self._next = first
+        self._some = some
+        self.some_told = threading.Event()
         self.told = []
 
     def run(self):
@@ -31,9 +34,12 @@ class Appender(threading.Thread):
             try:
                 self._client.append(ACTOR, f"fact {self._next:03}")
             except grpc.RpcError:
-                return
+                break
             self.told.append(self._next)
             self._next += 1
+            if len(self.told) >= self._some:
+                self.some_told.set()
+        self.some_told.set()
 
 
 @pytest.mark.slow
@@ -41,9 +47,11 @@ def test_no_acknowledged_edit_is_lost_when_the_daemon_is_killed_again_and_again(
     chance = random.Random(4)
     told, kills = 0, 0
     while told < EDITS:
-        appender = Appender(daemon.client, told)
+        appender = Appender(daemon.client, first=told, some=chance.randrange(50))
         appender.start()
-        appender.join(chance.uniform(0, 0.08))
+        appender.some_told.wait()
+        # The moment within the next edit is what is tried out here, so that it cannot wait for an event.
+        time.sleep(chance.uniform(0, 0.003))
         daemon.process.kill()
         appender.join()
         daemon.wait()

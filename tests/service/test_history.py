@@ -100,6 +100,16 @@ def test_a_trim_is_told_with_what_went_and_what_stays(start_daemon, actor):
     assert cut(answer, "transcript_cap") is None
 
 
+def test_a_first_trim_is_told_as_a_diagnostic_without_any_text(start_daemon, actor):
+    daemon = start_daemon("--set", "chat.max_messages=2")
+    chat = Chat(daemon.client)
+    for number in range(5):
+        chat.append(actor, ("user", f"secret {number}"))
+    assert daemon.stop() == 0
+    assert daemon.stderr.count("history_capped") == 1
+    assert "secret" not in daemon.stderr
+
+
 def test_what_leaves_the_history_is_in_the_summary_first(start_daemon, actor):
     chat = Chat(start_daemon("--set", "chat.max_messages=4").client)
     chat.put_role("Merchant", max_history_messages=2)

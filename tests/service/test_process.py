@@ -398,7 +398,7 @@ def test_the_language_of_the_system_does_not_matter(start_daemon, tmp_path):
     assert daemon.client.text(common_pb2.Actor(actor_id="Željko 🎮")) == "✓ 日本語\n"
 
 
-HEAVY = ("numpy", "onnxruntime", "tokenizers", "sqlite3", "httpx", "snowballstemmer")
+HEAVY = ("google.protobuf", "numpy", "onnxruntime", "tokenizers", "sqlite3", "httpx", "snowballstemmer")
 
 
 @pytest.mark.skipif("LOREKEEPER_COMMAND" in os.environ, reason="looks into the Python program")

@@ -284,6 +284,7 @@ def test_a_recall_that_cannot_be_made_is_told(chat, actor):
         ({"text": "x" * 1_000_001}, "input.text"),
         ({"recall": role_pb2.RecallOptions(limit=0)}, "input.recall.limit"),
         ({"moment": common_pb2.Moment(tick=1), "recall": role_pb2.RecallOptions()}, "input.moment.timeline_id"),
+        ({"context_tokens": -1}, "input.context_tokens"),
         ({"attachments": [chat_pb2.Attachment(name="a")] * 33}, "input.attachments"),
     ],
 )

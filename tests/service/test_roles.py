@@ -46,6 +46,7 @@ def test_a_role_that_nobody_put_has_the_defaults(chat):
     assert (info.source, info.effective.max_roundtrips) == (role_pb2.ROLE_SOURCE_DEFAULT, 20)
     assert info.effective.summary.max_summary_tokens == 2_048
     assert not info.role.HasField("max_roundtrips")
+    assert (info.effective.system_prompt, info.effective.search_tool) == ('You are agent "Innkeeper".', True)
 
 
 def test_a_blank_id_means_creator(chat):

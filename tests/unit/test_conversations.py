@@ -11,6 +11,7 @@ from compaction_samples import policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sidecar.chat.actor_part import ConversationPart
 from sidecar.chat.archive import Archive
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.history_store import HistoryStore
@@ -220,7 +221,7 @@ def test_messages_of_this_process_only_are_bounded():
 def test_the_histories_in_memory_are_bounded_but_for_those_that_are_nowhere_else():
     disk = SessionDisk(Path("/world"))
     actors, saves = Actors(disk), SaveStates(disk)
-    limits = ChatSettings(max_cached_chars=500)
+    limits = ChatSettings(max_cached_chars=4_000)
     store = HistoryStore(disk, actors, saves, limits, lambda diagnostic: None)
     people = [actor_id(actor=f"a{number}") for number in range(10)]
     for number, who in enumerate(people):
@@ -230,3 +231,47 @@ def test_the_histories_in_memory_are_bounded_but_for_those_that_are_nowhere_else
     assert people[0] in in_memory
     assert len(in_memory) < 5
     assert all(len(store.read(who).chat) == 1 for who in people)
+
+
+def test_a_save_that_was_restored_brings_back_nothing_of_this_process():
+    world = World()
+    other = actor_id(save="other", actor="mira")
+    world.say(4)
+    world.say(4, persist=False)
+    world.compact()
+    whisper = Row(message_kind("user"), "user", "elsewhere", persisted=False)
+    world.conversations.append(other, [whisper], role=SUMMARIZING, counter=COUNTER)
+    ConversationPart(world.histories, world.archive, world.summaries, forgets=()).exchanged("slot")
+    assert [row.content for row in world.histories.read(WHO).chat] == [text for text, kept in world.said if kept]
+    assert "secret" not in world.summaries.read(WHO).text
+    assert [row.content for row in world.histories.read(other).chat] == ["elsewhere"]
+
+
+def test_a_history_that_lost_its_end_in_a_power_cut_loses_nothing_that_is_said_later():
+    world = World()
+    world.say(8)
+    world.compact(messages=1)
+    (file,) = (path for path in world.disk._files if path.name == "history.jsonl")
+    lines = bytes(world.disk._files[file]).splitlines(keepends=True)
+    world.disk.replace(file, b"".join(lines[:5]))
+    world.said = world.said[:5]
+    world.restart()
+    world.say(8)
+    world.say(8)
+    snapshot = world.begin().run()
+    folded = {line.removeprefix("- user: ") for line in snapshot.summary.splitlines()}
+    assert {text for text, _ in world.said} <= folded | {message.content for message in snapshot.recent}
+    assert {text for text, _ in world.said[:13]} <= set(world.archived())
+
+
+def test_the_numbers_of_a_damaged_history_go_on_after_it_was_cleared():
+    world = World()
+    world.say(6)
+    (file,) = (path for path in world.disk._files if path.name == "history.jsonl")
+    lines = bytes(world.disk._files[file]).splitlines(keepends=True)
+    world.disk.replace(file, b"".join([lines[0], b"garbage\n", *lines[2:]]))
+    world.said.clear()
+    world.restart()
+    world.conversations.clear(WHO, archive=False)
+    world.say(1)
+    assert world.histories.read(WHO).chat[0].number == 7

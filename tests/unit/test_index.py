@@ -167,7 +167,7 @@ def test_a_rebuild_mends_single_entries_and_removes_orphans(house):
     house.close()
     with sqlite3.connect(file_of(house)) as database:
         database.execute("DELETE FROM words WHERE hash = (SELECT min(hash) FROM words)")
-        database.execute("INSERT INTO owners VALUES (99, 'a-gone', '[\"gone\"]', 5, 1, 3, '{}')")
+        database.execute("INSERT INTO owners VALUES (99, 'a-gone', '[\"gone\"]', 5, 1, 3, '[]')")
         database.execute("INSERT INTO words VALUES (99, 'x', 1, 'wolf')")
     database.close()
     again = House(house.disk)

@@ -358,3 +358,26 @@ def test_search_finds_what_a_plain_filter_finds_and_nothing_else(data, wanted, t
     assert [one[:2] for one in scores] == sorted(one[:2] for one in scores)
     cut = house.recall.run(Query(NPC, [NPC], text, wanted, limit))
     assert ids(cut) == [key[1] for key in keys][:limit]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=40), st.text(st.characters(exclude_categories=["Cs"]))
+)
+def test_no_text_breaks_a_search_and_a_record_is_found_by_its_own_words(text, query):
+    house = House(SessionDisk(Path("/session")))
+    add(house, record("m1", text))
+    find(house, query)
+    words = house.words.analyzer.query(text).words
+    assert ids(find(house, text)) == (["m1"] if words or not text else [])
+
+
+def test_a_record_too_long_to_be_kept_in_memory_is_read_again_each_time(house):
+    add(house, record("long", "wolf " * 10_000), record("short", "wolf"))
+    for _ in range(2):
+        found = find(house, "wolf")
+        assert {hit.stored.entry.head.record_id: len(hit.stored.record.text) for hit in found.hits} == {
+            "long": 50_000,
+            "short": 4,
+        }
+    assert len(house.store._records) == 1

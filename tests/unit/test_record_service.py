@@ -10,7 +10,8 @@ from records_client import m
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_service import RecordService
-from sidecar.storage.workers import Workers
+from sidecar.storage.save_gate import SaveGate
+from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging
 
 
@@ -19,7 +20,7 @@ def test_b7_a_call_that_is_cancelled_before_it_begins_changes_nothing(tmp_path):
     busy, free = threading.Event(), threading.Event()
 
     async def scene() -> None:
-        workers = Workers(threads=1, queue=8)
+        workers = Workers(SaveGate(), threads=1, queue=8)
         service = RecordService(
             store=house.store,
             groups=house.groups,
@@ -29,7 +30,7 @@ def test_b7_a_call_that_is_cancelled_before_it_begins_changes_nothing(tmp_path):
             answers=KeptAnswers(8),
             paging=Paging(100, 1_000),
         )
-        other = asyncio.ensure_future(workers.run("other", lambda: (busy.set(), free.wait(10))))
+        other = asyncio.ensure_future(workers.run(SaveKey("work", "other"), lambda: (busy.set(), free.wait(10))))
         await asyncio.to_thread(busy.wait, 10)
         request = memory_pb2.AddRecordsRequest(
             actor=common_pb2.Actor(save_id="session", actor_id="npc"), records=[m("m1")]

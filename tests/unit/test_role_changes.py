@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.chat.role_changes import changed_role, changes_of
+from sidecar.chat.role_changes import changed_role, changes_of, effective_changes
 from sidecar.chat.role_messages import changes_from, info_to
 from sidecar.chat.role_store import KnownRole, RoleSource
 from sidecar.chat.roles import BUILT_IN_ROLES, RecallOptions, Role, SummaryOptions, ToolResults
@@ -38,7 +38,7 @@ def test_a_role_written_out_in_full_is_the_same_role(role):
 @pytest.mark.parametrize("role", BUILT_IN_ROLES.values(), ids=lambda role: role.role_id)
 def test_a_role_survives_the_wire(role):
     message = info_to(KnownRole(role, {}, RoleSource.BUILT_IN)).effective
-    assert changed_role(changes_from(message)) == role
+    assert changed_role(effective_changes(role)) == changed_role(changes_from(message))
 
 
 @pytest.mark.parametrize(

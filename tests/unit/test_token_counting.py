@@ -76,8 +76,8 @@ def test_repeated_reports_lead_to_the_true_number():
 
 
 def test_a_remembering_counter_counts_the_same_and_tells_the_same_kind():
-    counter = RememberingCounter(CalibratingCounter(), capacity=2)
-    texts = ["one", "one", "двести", "three hundred", "one"]
+    counter = RememberingCounter(CalibratingCounter(), capacity=1_000)
+    texts = ["one", "one", "двести", "three hundred", "x" * 900, *map(str, range(20)), "one"]
     assert [counter.count(text) for text in texts] == [CalibratingCounter().count(text) for text in texts]
     assert counter.kind is CounterKind.CALIBRATED
 

@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from sidecar.errors import LimitReached
-from sidecar.storage.workers import Workers
+from sidecar.storage.save_gate import SaveGate
+from sidecar.storage.workers import SaveKey, Workers
 
 SECONDS = 10
 
@@ -34,7 +35,7 @@ def run(scenario, *, threads=4, queue=100):
     """Run ``scenario(workers)`` with workers that are closed after it."""
 
     async def whole():
-        workers = Workers(threads=threads, queue=queue)
+        workers = Workers(SaveGate(), threads=threads, queue=queue)
         try:
             await asyncio.wait_for(scenario(workers), SECONDS)
         finally:
@@ -45,7 +46,7 @@ def run(scenario, *, threads=4, queue=100):
 
 def test_work_answers_its_caller():
     async def scenario(workers):
-        assert await workers.run("a", lambda: 7) == 7
+        assert await workers.run(SaveKey("work", "a"), lambda: 7) == 7
 
     run(scenario)
 
@@ -53,8 +54,8 @@ def test_work_answers_its_caller():
 def test_a_failure_reaches_its_caller_and_the_key_is_free_again():
     async def scenario(workers):
         with pytest.raises(KeyError):
-            await workers.run("a", lambda: {}["missing"])
-        assert await workers.run("a", lambda: 7) == 7
+            await workers.run(SaveKey("work", "a"), lambda: {}["missing"])
+        assert await workers.run(SaveKey("work", "a"), lambda: 7) == 7
 
     run(scenario)
 
@@ -64,10 +65,10 @@ def test_work_for_one_key_runs_in_turn_and_in_order():
 
     async def scenario(workers):
         held = Held()
-        first = asyncio.create_task(workers.run("a", held))
+        first = asyncio.create_task(workers.run(SaveKey("work", "a"), held))
         await held.begun.wait()
-        others = [asyncio.create_task(workers.run("a", lambda n=n: order.append(n))) for n in range(5)]
-        await workers.run("b", lambda: order.append("other key"))
+        others = [asyncio.create_task(workers.run(SaveKey("work", "a"), lambda n=n: order.append(n))) for n in range(5)]
+        await workers.run(SaveKey("work", "b"), lambda: order.append("other key"))
         held.end()
         await asyncio.gather(first, *others)
 
@@ -80,16 +81,16 @@ def test_a_caller_that_goes_away_while_it_waits_changes_nothing():
 
     async def scenario(workers):
         held = Held()
-        first = asyncio.create_task(workers.run("a", held))
+        first = asyncio.create_task(workers.run(SaveKey("work", "a"), held))
         await held.begun.wait()
-        waiting = asyncio.create_task(workers.run("a", lambda: done.append("changed")))
+        waiting = asyncio.create_task(workers.run(SaveKey("work", "a"), lambda: done.append("changed")))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         held.end()
         assert await first == "held"
-        await workers.run("a", lambda: done.append("next"))
+        await workers.run(SaveKey("work", "a"), lambda: done.append("next"))
 
     run(scenario)
     assert done == ["next"]
@@ -100,13 +101,13 @@ def test_work_that_has_begun_is_finished_and_its_key_stays_locked_until_then():
 
     async def scenario(workers):
         held = Held()
-        going = asyncio.create_task(workers.run("a", lambda: order.append(held())))
+        going = asyncio.create_task(workers.run(SaveKey("work", "a"), lambda: order.append(held())))
         await held.begun.wait()
         going.cancel()
         with pytest.raises(asyncio.CancelledError):
             await going
-        after = asyncio.create_task(workers.run("a", lambda: order.append("after")))
-        await workers.run("b", lambda: None)
+        after = asyncio.create_task(workers.run(SaveKey("work", "a"), lambda: order.append("after")))
+        await workers.run(SaveKey("work", "b"), lambda: None)
         assert order == []
         held.end()
         await after
@@ -118,14 +119,14 @@ def test_work_that_has_begun_is_finished_and_its_key_stays_locked_until_then():
 def test_more_calls_than_the_queue_takes_are_refused_at_once_and_the_limit_is_named():
     async def scenario(workers):
         held = Held()
-        calls = [asyncio.create_task(workers.run("a", work)) for work in (held, lambda: None)]
+        calls = [asyncio.create_task(workers.run(SaveKey("work", "a"), work)) for work in (held, lambda: None)]
         await held.begun.wait()
         with pytest.raises(LimitReached) as caught:
-            await workers.run("b", lambda: None)
+            await workers.run(SaveKey("work", "b"), lambda: None)
         assert caught.value.metadata == {"limit": "storage.max_waiting_calls", "value": "2"}
         held.end()
         await asyncio.gather(*calls)
-        await workers.run("b", lambda: None)
+        await workers.run(SaveKey("work", "b"), lambda: None)
 
     run(scenario, queue=2)
 
@@ -134,9 +135,9 @@ def test_a_close_waits_for_what_has_begun():
     done = []
 
     async def scenario():
-        workers = Workers(threads=1, queue=10)
+        workers = Workers(SaveGate(), threads=1, queue=10)
         held = Held()
-        call = asyncio.create_task(workers.run("a", lambda: done.append(held())))
+        call = asyncio.create_task(workers.run(SaveKey("work", "a"), lambda: done.append(held())))
         await held.begun.wait()
         closing = asyncio.create_task(workers.close())
         await asyncio.sleep(0)
@@ -151,7 +152,7 @@ def test_a_close_waits_for_what_has_begun():
 def test_locks_of_keys_that_nobody_uses_are_not_kept():
     async def scenario(workers):
         for number in range(100):
-            await workers.run(number, lambda: None)
+            await workers.run(SaveKey("work", number), lambda: None)
         await asyncio.sleep(0)
         assert len(workers._locks) <= 1
 

@@ -16,7 +16,7 @@ from sidecar.chat.backends.store import BackendStore
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2
 from sidecar.storage.keys import checked_id
-from sidecar.storage.workers import Workers
+from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, page
 
 _PROBE_MS = 10_000
@@ -38,7 +38,7 @@ class BackendService:
     async def PutBackend(self, request: chat_pb2.PutBackendRequest, context: Any) -> chat_pb2.PutBackendResponse:
         with _named():
             backend = backend_from(request.backend)
-            put = await self._workers.run("backends", lambda: self._store.put(backend))
+            put = await self._workers.run(SaveKey("backends", ""), lambda: self._store.put(backend))
         self._known.forget(put)
         return chat_pb2.PutBackendResponse(backend=self._info(put))
 
@@ -61,7 +61,7 @@ class BackendService:
         backend_id = checked_id(request.backend_id, "backend_id")
         if not backend_id:
             raise InvalidInput("backend_id is required", reason=Reason.FIELD_REQUIRED, field="backend_id")
-        existed = await self._workers.run("backends", lambda: self._store.delete(backend_id))
+        existed = await self._workers.run(SaveKey("backends", ""), lambda: self._store.delete(backend_id))
         return chat_pb2.DeleteBackendResponse(existed=existed)
 
     async def ProbeBackend(self, request: chat_pb2.ProbeBackendRequest, context: Any) -> chat_pb2.ProbeBackendResponse:

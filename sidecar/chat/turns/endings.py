@@ -66,4 +66,6 @@ def failed_of(error: BaseException) -> Failed:
 def _kind(error: LorekeeperError) -> FailureKind:
     if isinstance(error, InvalidInput | NotFound):
         return FailureKind.INVALID_INPUT
+    if isinstance(error, Stale):
+        return FailureKind.SAVE_CHANGED
     return FailureKind.LIMIT_REACHED if isinstance(error, LimitReached) else FailureKind.INTERNAL

@@ -1,0 +1,141 @@
+"""The room of saves, built when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sidecar.diagnostics import Report
+    from sidecar.memory.actor_files import ActorFiles
+    from sidecar.saves.access import SaveAccess
+    from sidecar.saves.automatic import AutomaticCheckpoints
+    from sidecar.saves.erasure import ActorCopies
+    from sidecar.saves.parts import SavePart, SaveParts
+    from sidecar.saves.save_files import SaveFiles
+    from sidecar.saves.save_settings import SaveSettingsStore
+    from sidecar.saves.service import SaveService
+    from sidecar.saves.transfer_service import TransferService
+    from sidecar.settings import Config
+    from sidecar.storage.actors import Actors
+    from sidecar.storage.disk import Disk
+    from sidecar.storage.save_gate import SaveGate
+    from sidecar.storage.save_state import SaveStates
+    from sidecar.storage.workers import Workers
+    from sidecar.wire import Paging
+
+
+class SaveRooms:
+    """What handles saves as a whole. ``parts`` are the rooms that keep something of a save."""
+
+    def __init__(
+        self,
+        *,
+        disk: Disk,
+        config: Config,
+        report: Report,
+        actors: Actors,
+        saves: SaveStates,
+        gate: SaveGate,
+        workers: Workers,
+        parts: Callable[[], Sequence[SavePart]],
+        actor_files: Callable[[], ActorFiles],
+        paging: Paging,
+    ) -> None:
+        self._disk = disk
+        self._config = config
+        self._report = report
+        self._actors = actors
+        self._saves = saves
+        self._gate = gate
+        self._workers = workers
+        self._open_parts = parts
+        self._actor_files = actor_files
+        self._paging = paging
+
+    @cached_property
+    def parts(self) -> SaveParts:
+        from sidecar.saves.parts import SaveParts
+
+        return SaveParts(self._open_parts())
+
+    @cached_property
+    def settings(self) -> SaveSettingsStore:
+        from sidecar.saves.save_settings import SaveSettingsStore
+
+        return SaveSettingsStore(self._disk, self._saves)
+
+    @cached_property
+    def files(self) -> SaveFiles:
+        from sidecar.saves.save_files import SaveFiles
+
+        return SaveFiles(self._disk, self._actors, self._saves, self.settings, self.parts, self._config.saves)
+
+    @cached_property
+    def actor_copies(self) -> ActorCopies:
+        from sidecar.saves.erasure import ActorCopies
+
+        return ActorCopies(self._disk, self._actors, self.files, self.parts)
+
+    @cached_property
+    def access(self) -> SaveAccess:
+        from sidecar.saves.access import SaveAccess
+
+        return SaveAccess(self._gate, self._workers, self._config.saves)
+
+    def close(self) -> None:
+        """Make no more checkpoints by itself."""
+        if "automatic" in self.__dict__:
+            self.automatic.close()
+
+    @cached_property
+    def automatic(self) -> AutomaticCheckpoints:
+        from sidecar.saves.automatic import AutomaticCheckpoints
+
+        poll_seconds = self._config.saves.automatic_poll_seconds
+        return AutomaticCheckpoints(self.files, self.settings, self.access, self._report, poll_seconds=poll_seconds)
+
+    @cached_property
+    def service(self) -> SaveService:
+        from sidecar.saves.erasure import Players
+        from sidecar.saves.service import SaveService
+
+        self.automatic.start()
+        return SaveService(
+            files=self.files,
+            players=Players(self._actors, self._actor_files(), self.actor_copies),
+            settings=self.settings,
+            states=self._saves,
+            access=self.access,
+            limits=self._config.saves,
+            paging=self._paging,
+        )
+
+    @cached_property
+    def transfer_service(self) -> TransferService:
+        from sidecar.gen.lorekeeper.v1 import save_pb2
+        from sidecar.saves.foreign_saves import ForeignSaves
+        from sidecar.saves.importer import Importer
+        from sidecar.saves.transfer_service import TransferService
+
+        foreign = ForeignSaves(
+            self._disk,
+            self._config.saves,
+            self._config.memory,
+            self._config.records,
+            known=lambda save: list(self._actors.of_save(save)),
+            report=self._report,
+        )
+        return TransferService(
+            disk=self._disk,
+            files=self.files,
+            importer=Importer(self._disk, self.files, self._saves, self._config.saves),
+            foreign={
+                save_pb2.IMPORT_FORMAT_COREAI: foreign.coreai,
+                save_pb2.IMPORT_FORMAT_OPENGAMEAGENT: foreign.opengameagent,
+            },
+            states=self._saves,
+            access=self.access,
+            limits=self._config.saves,
+        )

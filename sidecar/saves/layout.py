@@ -1,0 +1,62 @@
+"""Where a save's files lie, and where they are prepared.
+
+saves/s-<key>/                            the save
+checkpoints/s-<key>/<checkpoint id>/      its checkpoints, ``files/`` is the save's folder as it was
+exchange/s-<key>/                         what is about to become the save, or to be erased; see exchange.py
+exchange/x-<random>/                      what is being made; a start removes what it finds there
+exchange/d-<random>/                      what is to be removed, out of everybody's sight
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from sidecar.storage.disk import Disk
+from sidecar.storage.keys import save_folder
+
+FILES = "files"
+CHECKPOINT_FILE = "checkpoint.json"
+SAVE_FILE = "save.json"
+
+
+class Layout:
+    """The paths of one data folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def live(self, save: str) -> Path:
+        return save_folder(self.root, save)
+
+    @property
+    def all_checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    def checkpoints(self, save: str) -> Path:
+        return self.all_checkpoints / self.live(save).name
+
+    def checkpoint(self, save: str, checkpoint_id: str) -> Path:
+        return self.checkpoints(save) / checkpoint_id
+
+    @property
+    def exchanges(self) -> Path:
+        return self.root / "exchange"
+
+    def exchange(self, save: str) -> Path:
+        return self.exchanges / self.live(save).name
+
+    def workplace(self) -> Path:
+        """The path of a new folder of one's own, which the next start removes where it is left."""
+        return self.exchanges / f"x-{secrets.token_hex(8)}"
+
+    def set_aside(self, disk: Disk, path: Path) -> None:
+        """Take a folder out of sight at once, for :meth:`sweep`: a kill leaves no half in its place."""
+        disk.make_folder(self.exchanges)
+        disk.rename(path, self.exchanges / f"d-{secrets.token_hex(8)}")
+
+    def sweep(self, disk: Disk) -> None:
+        """Remove what was set aside. Takes as long as removing takes; others may work meanwhile."""
+        for name in disk.names(self.exchanges):
+            if name.startswith("d-"):
+                disk.remove(self.exchanges / name)

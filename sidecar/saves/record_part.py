@@ -1,0 +1,150 @@
+"""Records, groups and their derived index, as a part of a save."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sidecar.memory.groups import GroupStore
+from sidecar.memory.kept_answers import KeptAnswers
+from sidecar.memory.record_store import RecordStore
+from sidecar.memory.records import actor_of
+from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.views import Views
+from sidecar.storage.disk import Disk
+from sidecar.storage.forgetting import Who
+from sidecar.storage.journal import Journal
+from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import save_folder
+
+_JOURNALS = ("records.jsonl", "archive.jsonl")
+_GROUPS = "groups.json"
+_ADD, _FORGET = b'"op":"add"', b'"op":"forget"'
+Row = Mapping[str, Any]
+
+
+class RecordPart:
+    """Journals are the authority; whatever was derived from others is forgotten."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        records: RecordStore,
+        groups: GroupStore,
+        indexes: Indexes,
+        indexer: Indexer,
+        views: Views,
+        answers: KeptAnswers,
+    ) -> None:
+        self._disk = disk
+        self._records = records
+        self._groups = groups
+        self._indexes = indexes
+        self._indexer = indexer
+        self._views = views
+        self._answers = answers
+
+    def quiet(self, save: str) -> None:
+        """Move every acknowledged record to its journal, and have the index wait."""
+        self._indexer.rest(save)
+        self._records.settle(save)
+
+    def exchanged(self, save: str) -> None:
+        """Read the journals again; keep the words of the index, which are tied to what they were made from."""
+        self._forget_cached(save)
+        self._indexes.exchanged(save)
+
+    def save_erased(self, save: str) -> None:
+        """Remove the index, too."""
+        self._forget_cached(save)
+        self._indexes.removed(save)
+
+    def save_counted(self, save: str) -> dict[str, int]:
+        """How many records the save holds: from memory where it is in use, else counted in the journals, which takes a
+        fraction of the time of reading them."""
+        catalog = self._records.catalog_at_hand(save)
+        if catalog is not None:
+            return {"records": catalog.total}
+        folder = save_folder(self._disk.root, save)
+        names = [name for name in self._disk.names(folder) if name.startswith("a-")]
+        return {"records": sum(self._count(folder / name / "records.jsonl") for name in names)}
+
+    def _count(self, path: Path) -> int:
+        """Rows that add, without those that later rows forget. Within a text a quote is escaped: it counts for none."""
+        try:
+            data = self._disk.read(path)
+        except FileNotFoundError:
+            return 0
+        forgets = (line for line in data.split(b"\n") if _FORGET in line) if _FORGET in data else ()
+        return data.count(_ADD) - sum(len(json.loads(line)["row"]["ids"]) for line in forgets)
+
+    def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
+        """Take erased actors out of groups, and out of whom records were shared with or told by."""
+        changed = self._forget_in_groups(folder / _GROUPS, who, dry_run)
+        for name in self._disk.names(folder):
+            for journal in _JOURNALS if name.startswith("a-") else ():
+                changed |= self._forget_in_journal(folder / name / journal, who, dry_run)
+        live = folder.parent == self._disk.root / "saves"
+        if changed and live and not dry_run:
+            save = str((read_json(self._disk, folder / "save.json") or {})["save_id"])
+            self.save_erased(save)
+        return changed
+
+    def _forget_cached(self, save: str) -> None:
+        self._indexer.rest(save)
+        self._records.exchanged(save)
+        self._groups.forget_cached(save)
+        self._views.forget(save)
+        self._answers.forget(save)
+
+    def _forget_in_groups(self, path: Path, who: Who, dry_run: bool) -> bool:
+        stored = read_json(self._disk, path)
+        if stored is None:
+            return False
+        groups = [
+            {**group, "members": [member for member in group["members"] if not _meant(member, who)]}
+            for group in stored["groups"]
+        ]
+        owners = [owner for owner in stored["owners"] if not _meant(owner[0], who)]
+        changed: bool = groups != stored["groups"] or owners != stored["owners"]
+        if changed and not dry_run:
+            write_json(self._disk, path, {**stored, "groups": groups, "owners": owners})
+        return changed
+
+    def _forget_in_journal(self, path: Path, who: Who, dry_run: bool) -> bool:
+        if not self._disk.size(path) or not _may_hold(self._disk.read(path), who):
+            return False
+        journal = Journal(self._disk, path)
+        rows = [line.row for line in journal.load().lines]
+        kept = [_without(row, who) for row in rows]
+        if kept != rows and not dry_run:
+            journal.rewrite(kept)
+        return kept != rows
+
+
+def _may_hold(data: bytes, who: Who) -> bool:
+    """Whether a journal can name whoever is meant: their id stands in it as it is written in JSON."""
+    name = who.player if who.actor is None else who.actor.actor or who.actor.role
+    return json.dumps(name, ensure_ascii=False).encode() in data
+
+
+def _without(row: Row, who: Who) -> Row:
+    """A row of a journal without shares that go to, or come from, whoever is meant."""
+    changed = dict(row)
+    if isinstance(row.get("record"), dict):
+        changed["record"] = _without(row["record"], who)
+    if "shares" in row:
+        changed["shares"] = [_untold(share, who) for share in row["shares"] if not _meant(share["to"], who)]
+    return changed
+
+
+def _untold(share: Row, who: Who) -> Row:
+    if "told_by" in share and _meant(share["told_by"], who):
+        return {name: value for name, value in share.items() if name != "told_by"}
+    return share
+
+
+def _meant(address: list[str], who: Who) -> bool:
+    return who.meets(actor_of(address, ""))

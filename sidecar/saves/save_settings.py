@@ -1,0 +1,53 @@
+"""The settings of a save: ``settings.json`` in its folder, replaced as a whole. They follow the save through time.
+
+The room stores them and checks what concerns it; those that take effect elsewhere are read there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sidecar.storage.disk import Disk
+from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import save_folder
+from sidecar.storage.save_state import SaveStates
+
+_FORMAT = 1
+_FILE = "settings.json"
+
+
+class SaveSettingsStore:
+    """``settings`` are the contract's SaveSettings as JSON, with absent fields absent."""
+
+    def __init__(self, disk: Disk, states: SaveStates) -> None:
+        self._disk = disk
+        self._states = states
+
+    def read(self, save: str) -> dict[str, Any]:
+        """What was put; empty where nothing was. Raises Corrupt."""
+        return self._read(save_folder(self._disk.root, save))
+
+    def name(self, save: str) -> str:
+        """The name of the save for people. Raises Corrupt."""
+        return str(self.read(save).get("name", ""))
+
+    def put(self, save: str, settings: Mapping[str, Any]) -> None:
+        """Replace all settings; the save is made where it does not exist."""
+        if settings == self.read(save):
+            return
+        self._states.ensure(save)
+        self._states.changed(save)
+        self._write(save_folder(self._disk.root, save), settings)
+
+    def rename(self, folder: Path, name: str) -> None:
+        """Give the save whose files are prepared in ``folder`` another name."""
+        self._write(folder, self._read(folder) | {"name": name})
+
+    def _read(self, folder: Path) -> dict[str, Any]:
+        stored = read_json(self._disk, folder / _FILE)
+        return dict(stored["settings"]) if stored else {}
+
+    def _write(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        write_json(self._disk, folder / _FILE, {"format": _FORMAT, "settings": dict(settings)})

@@ -1,0 +1,270 @@
+"""Data of CoreAI and OpenGameAgent, made here from the described formats, becomes a save."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+
+import pytest
+from client import failure
+
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
+
+KIND_KEY = "scope-v1-59adbee3447e42deb120dcf4c73f398e7849c6b58240b702bc365045a5292005"
+
+
+@pytest.fixture
+def client(shared_daemon):
+    return shared_daemon.client
+
+
+@pytest.fixture
+def save(request):
+    return f"save {request.node.name}"
+
+
+def sha(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def put(folder, files):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+
+
+def take_in(client, wanted, save, folder=None, data=b"", **more):
+    header = save_pb2.ImportHeader(save_id=save, format=wanted, source_directory=str(folder) if folder else "", **more)
+    messages = [save_pb2.ImportSaveRequest(header=header)]
+    return client.saves.ImportSave(iter([*messages, *([save_pb2.ImportSaveRequest(chunk=data)] if data else [])]))
+
+
+def record(session="session", owner="npc", memory="m1", **more):
+    return {
+        "FormatVersion": 1,
+        "MemoryId": memory,
+        "SessionId": session,
+        "OwnerId": owner,
+        "Scope": "personal",
+        "Kind": "Fact",
+        "PayloadJson": '{"affinity": 0.75}',
+        "Moment": {"TimelineId": "world", "Tick": -12, "CalendarJson": None},
+        "Importance": 0.63,
+        "SearchableText": "猫守在门口",
+        "Tags": ["friend"],
+        "SourceInputId": None,
+        "ExpiresAt": None,
+        "Metadata": {"a": "b"},
+        **more,
+    }
+
+
+def flat(stored):
+    return sha("\n".join((stored["SessionId"], stored["OwnerId"], stored["MemoryId"]))) + ".memory.json"
+
+
+def partitioned(stored):
+    session, owner, memory = (sha(stored[name]) for name in ("SessionId", "OwnerId", "MemoryId"))
+    return f".memory-v2/s-{session}/o-{owner}/{memory}.memory.json"
+
+
+def opengameagent(client, save, folder=None, **more):
+    return take_in(client, save_pb2.IMPORT_FORMAT_OPENGAMEAGENT, save, folder, **more)
+
+
+def coreai(client, save, folder=None, **more):
+    return take_in(client, save_pb2.IMPORT_FORMAT_COREAI, save, folder, **more)
+
+
+def recalled(client, save, owner="npc"):
+    actor = common_pb2.Actor(save_id=save, actor_id=owner)
+    return list(client.memory.ListRecords(memory_pb2.ListRecordsRequest(actor=actor)).records)
+
+
+def test_the_described_names_are_those_that_are_looked_for():
+    stored = record("session-a", "owner-a", "one")
+    assert flat(stored) == "687e35e706f298cbf6d974fe5747e8abb4209eb6cd9632b1b63616ad74dfd4e3.memory.json"
+
+
+@pytest.mark.parametrize("name_of", [flat, partitioned])
+def test_records_of_both_layouts_become_records(client, save, tmp_path, name_of):
+    put(tmp_path, {name_of(record()): record()})
+    answer = opengameagent(client, save, tmp_path)
+    assert dict(answer.taken) == {"actors": 1, "records": 1}
+    (found,) = recalled(client, save)
+    assert (found.record_id, found.searchable_text, found.payload_json) == ("m1", "猫守在门口", '{"affinity": 0.75}')
+    assert (found.moment.timeline_id, found.moment.tick, found.importance) == ("world", -12, 0.63)
+    assert (list(found.tags), dict(found.metadata)) == (["friend"], {"a": "b"})
+    assert found.authority == memory_pb2.RECORD_AUTHORITY_IMPORT
+
+
+def test_records_come_from_a_zip_file_too(client, save):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as zipped:
+        zipped.writestr("backup/" + partitioned(record()), json.dumps(record()))
+    assert dict(opengameagent(client, save, data=data.getvalue()).taken) == {"actors": 1, "records": 1}
+
+
+def test_a_record_in_both_layouts_is_taken_once(client, save, tmp_path):
+    put(tmp_path, {flat(record()): record(), partitioned(record()): record()})
+    assert opengameagent(client, save, tmp_path).taken["records"] == 1
+
+
+def test_what_is_damaged_or_in_conflict_is_told_and_the_rest_is_taken(client, save, tmp_path):
+    put(
+        tmp_path,
+        {
+            flat(record()): record(),
+            partitioned(record()): record(SearchableText="another"),
+            flat(record(memory="broken")): b"{broken",
+            flat(record(memory="renamed")): record(memory="somebody else"),
+            flat(record(memory="newer")): record(memory="newer", FormatVersion=2),
+            flat(record(memory="strange")): record(memory="strange", Kind="Rumour"),
+            flat(record(memory="early")): record(memory="early", ExpiresAt={"TimelineId": "other", "Tick": 1}),
+            ".memory-v2/pending-add.json": {"FormatVersion": 1},
+            "notes.txt": b"hello",
+        },
+    )
+    answer = opengameagent(client, save, tmp_path)
+    assert answer.taken["records"] == 1
+    assert sum(item.count for item in answer.skipped) == 7
+    assert all(item.kind == "record" and item.reason for item in answer.skipped)
+
+
+def test_vectors_are_dropped_and_told(client, save, tmp_path):
+    put(tmp_path, {flat(record()): record(), sha("k") + ".vector-memory.json": {"Vector": [1, 2]}})
+    answer = opengameagent(client, save, tmp_path)
+    assert [(item.kind, item.count) for item in answer.skipped] == [("vector", 1)]
+
+
+def test_of_several_sessions_the_named_one_is_taken(client, tmp_path, save):
+    put(tmp_path, {flat(one): one for one in (record(), record("other", memory="m2"), record("other", memory="m3"))})
+    failed = failure(lambda: opengameagent(client, save, tmp_path))
+    assert failed.kind == ("INVALID_ARGUMENT", "FIELD_REQUIRED")
+    answer = opengameagent(client, "other", tmp_path)
+    assert (answer.taken["records"], answer.skipped[0].count) == (2, 1)
+
+
+def test_links_in_a_folder_are_not_followed(client, save, tmp_path):
+    outside = tmp_path / "outside"
+    put(outside, {flat(record()): record()})
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / flat(record())).symlink_to(outside / flat(record()))
+    (tmp_path / "inside" / ".memory-v2").symlink_to(outside)
+    assert dict(opengameagent(client, save, tmp_path / "inside").taken) == {}
+
+
+@pytest.mark.parametrize("folder", ["relative/path", "/does/not/exist/at/all"])
+def test_a_folder_that_is_not_there_is_refused(client, save, folder):
+    assert failure(lambda: opengameagent(client, save, folder)).code.name == "INVALID_ARGUMENT"
+
+
+VERSIONS = [
+    {"Version": 3, "Timestamp": 1_700_000_000, "Action": "write", "ContentAfter": "calm", "Note": "chars 0->4 (+4)"},
+    {"Version": 4, "Timestamp": 1_700_000_060, "Action": "unknown", "ContentAfter": "calm\nbrave", "Note": ""},
+]
+
+
+def document(**more):
+    return {"lastSystemPrompt": "x", "memory": "calm\nbrave", "versionsJson": json.dumps(VERSIONS), **more}
+
+
+def read(client, save, role="", **more):
+    return client.read(common_pb2.Actor(save_id=save, role_id=role, **more))
+
+
+def test_a_document_and_its_versions_become_those_of_its_role(client, save, tmp_path):
+    put(tmp_path, {"CoreAI/AgentMemory/Blacksmith.json": document()})
+    answer = coreai(client, save, tmp_path)
+    assert dict(answer.taken) == {"actors": 1, "documents": 1, "versions": 2}
+    found = read(client, save, "Blacksmith")
+    assert (found.text, found.version) == ("calm\nbrave", 4)
+    actor = common_pb2.Actor(save_id=save, role_id="Blacksmith")
+    versions = client.versions(actor, include_content=True).versions
+    assert [(one.version, one.content) for one in versions] == [(3, "calm"), (4, "calm\nbrave")]
+    assert client.append(actor, "kind").version == 5
+
+
+def test_a_text_that_no_version_holds_becomes_the_newest(client, save, tmp_path):
+    put(tmp_path, {"Teacher.json": document(memory="newest"), "Smith.json": {"memory": "only", "versionsJson": ""}})
+    coreai(client, save, tmp_path)
+    assert (read(client, save, "Teacher").text, read(client, save, "Teacher").version) == ("newest", 5)
+    assert (read(client, save, "Smith").text, read(client, save, "Smith").version) == ("only", 1)
+
+
+def test_damaged_versions_cost_the_versions_and_not_the_text(client, save, tmp_path):
+    put(tmp_path, {"Teacher.json": document(versionsJson="[{broken")})
+    answer = coreai(client, save, tmp_path)
+    assert read(client, save, "Teacher").text == "calm\nbrave"
+    assert [item.kind for item in answer.skipped] == ["version"]
+
+
+def test_histories_and_summaries_are_taken(client, save, tmp_path, shared_daemon):
+    lines = [
+        {"k": 0, "r": "user", "c": "hello", "t": 1_700_000_000, "o": 1, "m": True},
+        {"k": 2, "r": "give", "c": "{}", "t": 1_700_000_001, "o": 2, "id": "c1"},
+        {"k": 1, "r": "assistant", "c": "hi", "t": 1_700_000_002, "o": 3, "m": True},
+    ]
+    torn = b"\n".join(json.dumps(line).encode() for line in lines) + b'\n\n{"k":0,"r":"us'
+    put(
+        tmp_path,
+        {
+            "AgentMemory/SmartChat.history.jsonl": torn,
+            "ConversationSummaries/SmartChat.json": {"Summary": " they met "},
+        },
+    )
+    answer = coreai(client, save, tmp_path)
+    assert dict(answer.taken) == {"actors": 1, "messages": 2, "summaries": 1}
+    assert [(item.kind, item.count) for item in answer.skipped] == [("history_line", 1)]
+
+
+def test_a_history_of_the_first_format_is_merged_from_both_of_its_lists(client, save, tmp_path):
+    chat = [
+        {"Role": "user", "Content": "hello", "Timestamp": 1_700_000_000_000},
+        {"Role": "assistant", "Content": "hi", "Timestamp": 1_700_000_002_000},
+    ]
+    rows = [
+        {"Kind": 0, "Key": "user", "Content": "hello", "CallId": "", "Timestamp": 1_700_000_000_000},
+        {"Kind": 3, "Key": "give", "Content": "done", "CallId": "c1", "Timestamp": 1_700_000_001_000},
+        {"Kind": 1, "Key": "assistant", "Content": "hi", "CallId": "", "Timestamp": 1_700_000_002_000},
+    ]
+    legacy = {"chatHistoryJson": json.dumps(chat), "transcriptEntriesJson": json.dumps({"Items": rows})}
+    put(tmp_path, {"Merchant.json": document(**legacy)})
+    assert coreai(client, save, tmp_path).taken["messages"] == 2
+
+
+def test_a_hashed_key_finds_the_actor_that_has_it(client, save, tmp_path):
+    who = common_pb2.Actor(save_id=save, role_id="Blacksmith", player_id="player-7")
+    client.write(who, "mine")
+    client.memory.ResetDocument(memory_pb2.ResetDocumentRequest(actor=who))
+    put(tmp_path, {f"{KIND_KEY}.json": document()})
+    answer = coreai(client, save, tmp_path, conflict=save_pb2.IMPORT_CONFLICT_REPLACE)
+    assert not answer.skipped
+    assert client.text(who) == "calm\nbrave"
+
+
+def test_a_hashed_key_that_nobody_has_is_kept_and_told(client, save, tmp_path):
+    put(tmp_path, {f"{KIND_KEY}.json": document(), "A_B_7e560f81.json": document()})
+    answer = coreai(client, save, tmp_path)
+    assert {item.kind for item in answer.skipped} == {"address"}
+    assert read(client, save, actor_id=KIND_KEY).text == "calm\nbrave"
+    assert read(client, save, "A_B_7e560f81").text == "calm\nbrave"
+
+
+def test_what_no_document_may_hold_is_told(client, save, tmp_path):
+    put(tmp_path, {"Teacher.json": document(memory="a\0b"), "Long.json": document(memory="x" * 200_001), "n.json": [1]})
+    answer = coreai(client, save, tmp_path)
+    assert dict(answer.taken) == {}
+    assert len(answer.skipped) == 3
+
+
+@pytest.mark.parametrize("take", [coreai, opengameagent])
+def test_a_dry_run_reports_and_makes_nothing(client, save, tmp_path, take):
+    put(tmp_path, {"Teacher.json": document(), flat(record()): record()})
+    answer = take(client, save, tmp_path, dry_run=True)
+    assert answer.taken["actors"] == 1
+    assert save not in [info.save_id for info in client.saves.ListSaves(save_pb2.ListSavesRequest()).saves]
+    assert take(client, save, tmp_path).taken == answer.taken

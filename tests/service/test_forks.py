@@ -1,0 +1,167 @@
+"""A fork is a save of its own from the moment it is made."""
+
+from __future__ import annotations
+
+import pytest
+from client import failure
+
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, search_pb2, search_pb2_grpc
+
+
+@pytest.fixture
+def client(shared_daemon):
+    return shared_daemon.client
+
+
+@pytest.fixture
+def names(request):
+    """The ids of a save and its fork, of this test alone."""
+    return f"old {request.node.name}", f"new {request.node.name}"
+
+
+def mira(save):
+    return common_pb2.Actor(save_id=save, actor_id="mira")
+
+
+def fork(client, old, new, **more):
+    return client.saves.ForkSave(save_pb2.ForkSaveRequest(save_id=old, new_save_id=new, **more))
+
+
+def test_a_fork_knows_what_was_known_and_goes_its_own_way(client, names):
+    old, new = names
+    client.write(mira(old), "common past")
+    made = fork(client, old, new)
+    assert (made.info.save_id, made.info.forked_from, made.info.actors) == (new, old, 1)
+    assert made.save.epoch == 0
+    client.append(mira(old), "only here")
+    client.append(mira(new), "only there")
+    assert client.text(mira(old)) == "common past\nonly here"
+    assert client.text(mira(new)) == "common past\nonly there"
+    assert [version.version for version in client.versions(mira(new)).versions] == [1, 2]
+
+
+def test_a_fork_of_a_checkpoint_knows_what_was_known_then(client, names):
+    old, new = names
+    client.write(mira(old), "then")
+    request = save_pb2.CreateCheckpointRequest(save_id=old)
+    kept = client.saves.CreateCheckpoint(request).checkpoint
+    client.write(mira(old), "now")
+    fork(client, old, new, checkpoint_id=kept.checkpoint_id)
+    assert client.text(mira(new)) == "then"
+    assert client.text(mira(old)) == "now"
+
+
+def test_a_fork_keeps_the_name_unless_it_gets_another(client, names):
+    old, new = names
+    settings = save_pb2.SaveSettings(name="The long road", languages=["ru"])
+    client.saves.PutSaveSettings(save_pb2.PutSaveSettingsRequest(save_id=old, settings=settings))
+    assert fork(client, old, new).info.name == "The long road"
+    assert fork(client, old, new + "2", new_name="The short road").info.name == "The short road"
+    read = client.saves.GetSaveSettings(save_pb2.GetSaveSettingsRequest(save_id=new + "2"))
+    assert list(read.settings.languages) == ["ru"]
+
+
+def test_a_fork_never_overwrites_a_save(client, names):
+    old, new = names
+    client.write(mira(old), "old")
+    client.write(mira(new), "new")
+    assert failure(lambda: fork(client, old, new)).kind == ("ALREADY_EXISTS", "SAVE_EXISTS")
+    assert failure(lambda: fork(client, old, old)).kind == ("ALREADY_EXISTS", "SAVE_EXISTS")
+    assert client.text(mira(new)) == "new"
+
+
+def test_a_fork_of_nothing_is_not_found(client, names):
+    assert failure(lambda: fork(client, *names)).kind == ("NOT_FOUND", "SAVE_NOT_FOUND")
+    assert failure(lambda: fork(client, names[0], "")).kind == ("INVALID_ARGUMENT", "FIELD_REQUIRED")
+
+
+def test_a_repeated_fork_with_the_same_key_answers_the_same(client, names):
+    client.write(mira(names[0]), "one")
+    first = fork(client, *names, idempotency_key="k")
+    assert fork(client, *names, idempotency_key="k") == first
+
+
+def test_a_fork_outlives_the_save_that_it_came_from(client, names):
+    old, new = names
+    client.write(mira(old), "kept")
+    fork(client, old, new)
+    client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id=old))
+    assert client.text(mira(new)) == "kept"
+
+
+def test_saves_are_listed_by_id_and_by_pages(client, names):
+    old, new = names
+    client.write(mira(old), "one")
+    fork(client, old, new)
+    request, found = save_pb2.ListSavesRequest(page_size=1), []
+    while True:
+        page = client.saves.ListSaves(request)
+        found += [info.save_id for info in page.saves]
+        if not page.next_page_token:
+            break
+        request.page_token = page.next_page_token
+    assert found == sorted(found)
+    assert {old, new} <= set(found)
+
+
+def test_settings_are_checked_filled_in_and_kept(client, names):
+    save = names[0]
+    put = save_pb2.SaveSettings(automatic_checkpoints=save_pb2.AutomaticCheckpoints(every_minutes=5))
+    answer = client.saves.PutSaveSettings(save_pb2.PutSaveSettingsRequest(save_id=save, settings=put))
+    assert answer.effective.automatic_checkpoints.keep == 5
+    read = client.saves.GetSaveSettings(save_pb2.GetSaveSettingsRequest(save_id=save))
+    assert read.settings == put
+    assert list(read.effective.languages) == ["en"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"name": "x" * 513}, "settings.name"),
+        ({"languages": ["english"]}, "settings.languages[0]"),
+        ({"languages": ["en"] * 17}, "settings.languages"),
+        ({"similarity_floor": 1.5}, "settings.similarity_floor"),
+        ({"similarity_floor": float("nan")}, "settings.similarity_floor"),
+        ({"automatic_checkpoints": {"keep": 0}}, "settings.automatic_checkpoints.keep"),
+        ({"fusion": {"rrf_k": 0}}, "settings.fusion.rrf_k"),
+        ({"rerank": {"half_life_ticks": 0}}, "settings.rerank.half_life_ticks"),
+    ],
+)
+def test_settings_out_of_range_are_refused_with_their_field(client, names, settings, field):
+    request = save_pb2.PutSaveSettingsRequest(save_id=names[0], settings=save_pb2.SaveSettings(**settings))
+    failed = failure(lambda: client.saves.PutSaveSettings(request))
+    assert failed.kind == ("INVALID_ARGUMENT", "FIELD_INVALID")
+    assert failed.fields == (field,)
+
+
+def test_a_fork_goes_on_on_its_own_timeline(client, names):
+    old, new = names
+
+    def remember(save, record_id, timeline, tick):
+        record = memory_pb2.NewRecord(
+            record_id=record_id,
+            scope="personal",
+            kind=memory_pb2.RECORD_KIND_EVENT,
+            payload_json="{}",
+            searchable_text="a wolf",
+            moment=common_pb2.Moment(timeline_id=timeline, tick=tick),
+        )
+        client.memory.AddRecords(memory_pb2.AddRecordsRequest(actor=mira(save), records=[record]))
+
+    def found(save, timeline):
+        before = common_pb2.Moment(timeline_id=timeline, tick=10)
+        request = search_pb2.SearchRequest(
+            actor=mira(save), text="wolf", filter=memory_pb2.RecordFilter(at_or_before=before)
+        )
+        hits = search_pb2_grpc.SearchServiceStub(client.channel).Search(request).hits
+        return {hit.record.record_id: hit.record.moment.timeline_id for hit in hits}
+
+    remember(old, "past", "world", 3)
+    remember(old, "dream", "dreams", 3)
+    fork(client, old, new, new_timeline_id="world 2", old_timeline_id="world")
+    remember(new, "present", "world 2", 9)
+    assert found(new, "world 2") == {"past": "world 2", "present": "world 2"}
+    assert found(new, "dreams") == {"dream": "dreams"}
+    assert found(old, "world") == {"past": "world"}
+    fork(client, new, new + " again", new_timeline_id="world 3")
+    assert found(new + " again", "world 3") == dict.fromkeys(("past", "present", "dream"), "world 3")

@@ -1,0 +1,79 @@
+"""``saves``, ``checkpoint``, ``restore``, ``fork``, ``export``, ``import`` and ``erase`` as a person types them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from sidecar.cli import main
+from sidecar.gen.lorekeeper.v1 import common_pb2
+
+MIRA = common_pb2.Actor(save_id="slot 1", actor_id="mira")
+
+
+@pytest.fixture
+def lore(daemon):
+    """Runs a command on the daemon's folder; its output."""
+
+    def run(*arguments, answer=None, code=0):
+        command, *rest = arguments
+        words = [*command.split(), "--data-dir", str(daemon.folder), *rest]
+        result = CliRunner().invoke(main, words, input=answer)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    return run
+
+
+def test_a_save_is_kept_and_restored(daemon, lore):
+    daemon.client.write(MIRA, "then")
+    kept = json.loads(lore("checkpoint", "--save", "slot 1", "--name", "before the duel", "--json"))["checkpoint"]
+    daemon.client.write(MIRA, "now")
+    assert "before the duel" in lore("saves checkpoints", "--save", "slot 1")
+    lore("restore", "--save", "slot 1", kept["checkpoint_id"], answer="n\n", code=1)
+    assert daemon.client.text(MIRA) == "now"
+    assert "What it was before" in lore("restore", "--save", "slot 1", kept["checkpoint_id"], answer="y\n")
+    assert daemon.client.text(MIRA) == "then"
+
+
+def test_saves_are_listed_with_sizes_and_ages(daemon, lore):
+    assert "No save" in lore("saves list")
+    daemon.client.write(MIRA, "then")
+    shown = lore("saves list")
+    assert "slot 1" in shown
+    assert "1 actors" in shown
+    assert "seconds ago" in shown
+    assert json.loads(lore("saves list", "--json"))[0]["save_id"] == "slot 1"
+
+
+def test_a_save_is_forked_exported_and_imported(daemon, lore, tmp_path):
+    daemon.client.write(MIRA, "known")
+    lore("fork", "--save", "slot 1", "slot 2")
+    file = tmp_path / "slot.zip"
+    lore("export", "--save", "slot 2", str(file))
+    assert "exists" in lore("export", "--save", "slot 2", str(file), code=1)
+    assert "Would take 1 actors" in lore("import", "lorekeeper", str(file), "--save", "slot 3", "--dry-run")
+    assert "Took 1 actors" in lore("import", "lorekeeper", str(file), "--save", "slot 3")
+    assert daemon.client.text(common_pb2.Actor(save_id="slot 3", actor_id="mira")) == "known"
+    assert "exists" in lore("import", "lorekeeper", str(file), code=1)
+
+
+def test_foreign_data_is_imported_with_a_report(daemon, lore, tmp_path):
+    (tmp_path / "Merchant.json").write_text(json.dumps({"memory": "sells lamps"}), "utf-8")
+    (tmp_path / "broken.json").write_text("{", "utf-8")
+    shown = lore("import", "coreai", str(tmp_path), "--save", "slot 1")
+    assert "1 documents" in shown
+    assert "not taken: broken.json" in shown
+    assert daemon.client.text(common_pb2.Actor(save_id="slot 1", role_id="Merchant")) == "sells lamps"
+
+
+def test_erasing_tells_what_and_asks(daemon, lore):
+    daemon.client.write(MIRA, "a secret")
+    assert "Would forget" in lore("erase save", "--dry-run", "slot 1")
+    assert "1 documents" in lore("erase save", "slot 1", answer="n\n", code=1)
+    assert daemon.client.text(MIRA) == "a secret"
+    lore("erase actor", "--save", "slot 1", "--yes", "mira")
+    assert daemon.client.text(MIRA) == ""
+    assert "nothing" in lore("erase player", "--yes", "nobody")

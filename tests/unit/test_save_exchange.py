@@ -1,0 +1,235 @@
+"""A save is exchanged as a whole or not at all: the process is killed, or the disk fills, at every single step."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+
+import pytest
+
+from sidecar.daemon.rooms import Rooms
+from sidecar.errors import LorekeeperError
+from sidecar.memory.edits import Action, Edit
+from sidecar.saves.checkpoint import Kind, Wish
+from sidecar.saves.save_files import Fork
+from sidecar.settings import Config, SavesSettings
+from sidecar.storage.disk import FileDisk
+from sidecar.storage.keys import actor_id
+
+SAFETY = Wish(kind=Kind.SAFETY)
+ACTORS = [actor_id(save="slot", actor=name) for name in ("mira", "wolf")]
+
+
+class Killed(BaseException):
+    """The process is gone: nobody tidies up."""
+
+
+class FailingDisk(FileDisk):
+    """Fails at the ``at``-th change, before or after it is made: by a kill, or by an error of the system."""
+
+    def __init__(self, root, *, at, error, after=False):
+        super().__init__(root)
+        self._left = at
+        self._error = error
+        self._after = after
+        self.failed = False
+
+    def _step(self, change, *arguments):
+        self._left -= 1
+        due = self._left == 0 or (self.failed and isinstance(self._error, Killed))
+        if due and not self._after:
+            self._fail()
+        answer = change(*arguments)
+        if due:
+            self._fail()
+        return answer
+
+    def _fail(self):
+        self.failed = True
+        raise self._error
+
+    def replace(self, path, data):
+        self._step(super().replace, path, data)
+
+    def rename(self, old, new):
+        self._step(super().rename, old, new)
+
+    def make_folder(self, path):
+        self._step(super().make_folder, path)
+
+    def remove(self, path):
+        self._step(super().remove, path)
+
+    def clone(self, source, target):
+        return self._step(super().clone, source, target)
+
+
+class Told(FailingDisk):
+    """A system's error is told as our own, as FileDisk does it."""
+
+    def _fail(self):
+        self.failed = True
+        with self._told(self.root / "x"):
+            raise self._error
+
+
+def open_rooms(disk):
+    rooms = Rooms(
+        disk, Config(saves=SavesSettings(kept_safety_checkpoints=2)), serving=lambda *_: None, report=lambda _: None
+    )
+    rooms.recover()
+    return rooms
+
+
+def write(rooms, text, save="slot"):
+    for who in ACTORS:
+        rooms.documents.edit(actor_id(save=save, actor=who.actor), [Edit(Action.WRITE, content=text)])
+
+
+def texts(rooms, save="slot"):
+    return {rooms.documents.look(actor_id(save=save, actor=who.actor)).text for who in ACTORS}
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """A folder with a save that is at "now", a checkpoint of it at "then", and two safeties of it."""
+    rooms = open_rooms(FileDisk(tmp_path))
+    write(rooms, "then")
+    kept = rooms.save.files.checkpoint("slot", Wish())
+    for _ in range(2):
+        rooms.save.files.restore("slot", kept.checkpoint_id, SAFETY)
+    write(rooms, "now")
+    rooms.saves.close()
+    return tmp_path, kept.checkpoint_id
+
+
+def copies(folder, tmp_path_factory):
+    """Ever new copies of a folder."""
+    from shutil import copytree
+
+    for number in itertools.count():
+        yield copytree(folder, tmp_path_factory.mktemp("copies") / str(number))
+
+
+def run_until_it_ends(folder, work, tmp_path_factory, make_disk):
+    """Do ``work`` on copies of a folder with a failure at its first, second, … step until there is none any more."""
+    for number, copy in enumerate(copies(folder, tmp_path_factory), 1):
+        disk = make_disk(copy, number)
+        failure = None
+        rooms = open_rooms(disk)
+        try:
+            work(rooms)
+        except (Killed, LorekeeperError) as error:
+            failure = error
+        yield disk, failure
+        if not disk.failed:
+            assert number > 5
+            return
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_restore_that_is_killed_anywhere_leaves_all_of_one_state(prepared, tmp_path_factory, after):
+    folder, kept = prepared
+    seen = set()
+    runs = run_until_it_ends(
+        folder,
+        lambda rooms: rooms.save.files.restore("slot", kept, SAFETY),
+        tmp_path_factory,
+        lambda copy, at: FailingDisk(copy, at=at, error=Killed(), after=after),
+    )
+    for disk, _failure in runs:
+        again = open_rooms(FileDisk(disk.root))
+        (text,) = texts(again)
+        seen.add(text)
+        assert again.saves.state("slot").epoch == (3 if text == "then" else 2)
+        assert os.listdir(disk.root / "exchange") == []
+        assert again.save.files.restore("slot", kept, SAFETY)
+        assert texts(again) == {"then"}
+    assert seen == {"then", "now"}
+
+
+def test_a_restore_that_is_killed_keeps_what_it_replaced(prepared, tmp_path_factory):
+    folder, kept = prepared
+    runs = run_until_it_ends(
+        folder,
+        lambda rooms: rooms.save.files.restore("slot", kept, SAFETY),
+        tmp_path_factory,
+        lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
+    )
+    for disk, _failure in runs:
+        again = open_rooms(FileDisk(disk.root))
+        if texts(again) == {"then"}:
+            newest = next(again.save.files.checkpoints.of_save("slot"))
+            assert newest.wish.kind is Kind.SAFETY
+            again.save.files.restore("slot", newest.checkpoint_id, SAFETY)
+        assert texts(again) == {"now"}
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_restore_on_a_failing_disk_changes_nothing_or_everything(prepared, tmp_path_factory, code):
+    folder, kept = prepared
+    runs = run_until_it_ends(
+        folder,
+        lambda rooms: rooms.save.files.restore("slot", kept, SAFETY),
+        tmp_path_factory,
+        lambda copy, at: Told(copy, at=at, error=OSError(code, "no")),
+    )
+    for disk, failure in runs:
+        rooms = open_rooms(FileDisk(disk.root))
+        (text,) = texts(rooms)
+        if failure is None:
+            assert text == "then"
+
+
+def test_a_checkpoint_that_is_killed_anywhere_is_whole_or_not_there(prepared, tmp_path_factory):
+    folder, _kept = prepared
+    runs = run_until_it_ends(
+        folder,
+        lambda rooms: rooms.save.files.checkpoint("slot", Wish(name="new")),
+        tmp_path_factory,
+        lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
+    )
+    for disk, failure in runs:
+        again = open_rooms(FileDisk(disk.root))
+        made = [one for one in again.save.files.checkpoints.of_save("slot") if one.wish.name == "new"]
+        assert texts(again) == {"now"}
+        assert not any((disk.root / "exchange").glob("*"))
+        assert failure is not None or len(made) == 1
+        for one in made:
+            write(again, "later")
+            again.save.files.restore("slot", one.checkpoint_id, SAFETY)
+            assert texts(again) == {"now"}
+
+
+def test_a_fork_that_is_killed_anywhere_is_whole_or_not_there(prepared, tmp_path_factory):
+    folder, kept = prepared
+    runs = run_until_it_ends(
+        folder,
+        lambda rooms: rooms.save.files.fork(Fork("slot", kept, "fork")),
+        tmp_path_factory,
+        lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
+    )
+    for disk, _failure in runs:
+        again = open_rooms(FileDisk(disk.root))
+        assert texts(again) == {"now"}
+        assert texts(again, "fork") == ({"then"} if again.save.files.exists("fork") else {""})
+        assert os.listdir(disk.root / "exchange") == []
+
+
+def test_an_erasure_that_is_killed_anywhere_leaves_everything_or_nothing(prepared, tmp_path_factory):
+    folder, _kept = prepared
+    runs = run_until_it_ends(
+        folder,
+        lambda rooms: rooms.save.files.erase("slot"),
+        tmp_path_factory,
+        lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
+    )
+    for disk, _failure in runs:
+        again = open_rooms(FileDisk(disk.root))
+        if again.save.files.exists("slot"):
+            assert texts(again) == {"now"}
+            assert len(again.save.files.checkpoints.ids("slot")) == 3
+        else:
+            left = [path.name for path in disk.root.rglob("*") if path.is_file()]
+            assert left == []
