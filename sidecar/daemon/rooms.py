@@ -170,7 +170,8 @@ class Rooms:
 
         rooms = self.records
         parts: list[ActorPart] = [self.documents, self.chat.part, rooms.store, rooms.indexes, self.save.actor_copies]
-        return ActorFiles(self._disk, self.actors, self.saves, parts, settle=rooms.store.settle)
+        settle = rooms.store.settle
+        return ActorFiles(self._disk, self.actors, self.saves, parts, settle=settle, report=self._report)
 
     @cached_property
     def memory_service(self) -> DocumentService:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.errors import Corrupt
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.keys import ActorId
@@ -43,6 +45,7 @@ class ActorFiles:
         parts: Sequence[ActorPart],
         *,
         settle: Callable[[str], None],
+        report: Report,
     ) -> None:
         """``settle`` brings what is safe elsewhere into the folders of a save's actors."""
         self._disk = disk
@@ -50,14 +53,16 @@ class ActorFiles:
         self._saves = saves
         self._parts = parts
         self._settle = settle
+        self._report = report
 
     def actors(self, save: str, *, role: str, player: str, after: str) -> Iterator[ActorId]:
         """The actors of a save in a stable order, those of one role or one player where these are not empty.
 
-        ``after`` is the :meth:`key` of the last one that is known already.
+        ``after`` is the :meth:`key` of the last one that is known already. One whose ``actor.json`` is damaged cannot
+        say who it is: it is left out, and a diagnostic tells of it.
         """
         self._settle(save)
-        for who in self._actors.of_save(save, after=after):
+        for who in self._actors.of_save(save, after=after, damaged=self._damaged):
             if role in ("", who.role) and player in ("", who.player):
                 yield who
 
@@ -92,6 +97,9 @@ class ActorFiles:
         for part in self._parts:
             part.erased(who)
         return removed
+
+    def _damaged(self, error: Corrupt) -> None:
+        self._report(Diagnostic("actor_damaged", error.message, Severity.ERROR, error.metadata))
 
     def _counted(self, who: ActorId) -> dict[str, int]:
         return {name: count for part in self._parts for name, count in part.counted(who).items()}

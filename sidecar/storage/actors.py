@@ -8,7 +8,7 @@ Nothing is made by reading: a folder appears with the first write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +58,25 @@ class Actors:
         write_json(self._disk, folder / "actor.json", _written(who))
         return folder
 
-    def of_save(self, save: str, *, after: str = "") -> Iterator[ActorId]:
-        """The actors of a save whose folders come after ``after``, in that order; an unreadable one raises Corrupt."""
+    def of_save(
+        self, save: str, *, after: str = "", damaged: Callable[[Corrupt], None] | None = None
+    ) -> Iterator[ActorId]:
+        """The actors of a save whose folders come after ``after``, in that order.
+
+        An unreadable one is told to ``damaged`` and left out; it raises Corrupt where nobody wants to be told.
+        """
         folder = save_folder(self._disk.root, save)
         for name in self._disk.names(folder):
-            who = self.in_folder(folder / name, save) if _names_actor(name) and name > after else None
-            if who is not None:
-                yield who
+            if _names_actor(name) and name > after:
+                try:
+                    who = self.in_folder(folder / name, save)
+                except Corrupt as error:
+                    if damaged is None:
+                        raise
+                    damaged(error)
+                    continue
+                if who is not None:
+                    yield who
 
     def in_folder(self, folder: Path, save: str) -> ActorId | None:
         """The actor whose folder this is; None where it names none. An unreadable ``actor.json`` raises Corrupt."""

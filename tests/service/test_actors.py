@@ -7,7 +7,7 @@ import re
 import pytest
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
 
 
 @pytest.fixture
@@ -149,3 +149,16 @@ def test_an_erasure_that_was_killed_in_the_middle_leaves_no_half_actor_and_a_rep
     assert daemon.client.read(actor).status == common_pb2.LOAD_STATUS_NOT_FOUND
     assert erase(daemon.client, actor).existed is False
     assert not list(daemon.folder.rglob("*.erased"))
+
+
+def test_a_damaged_actor_is_left_out_of_the_list_and_told_and_the_others_are_there(daemon):
+    for name in ("mira", "tomas"):
+        daemon.client.write(common_pb2.Actor(actor_id=name), "A line.")
+    damaged = next(path for path in daemon.folder.rglob("actor.json") if "mira" in path.read_text("utf-8"))
+    damaged.write_bytes(b"{")
+    listed = daemon.client.memory.ListActors(memory_pb2.ListActorsRequest()).actors
+    assert [info.actor.actor_id for info in listed] == ["tomas"]
+    watch = daemon.client.system.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest(after_sequence=0))
+    told = next(answer.diagnostic for answer in watch if answer.diagnostic.code == "actor_damaged")
+    watch.cancel()
+    assert told.details["file"].endswith("actor.json")
