@@ -10,7 +10,7 @@ from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, save_pb2, save_pb2_grpc
 
 
 @pytest.fixture
@@ -363,3 +363,20 @@ def test_an_unknown_backend_is_told_in_the_details(game):
     turn = game.send("Hello", backend_id="nowhere")
     assert (turn.code, turn.error.code().name) == ("INVALID_INPUT", "NOT_FOUND")
     assert game.messages() == [("user", "Hello")]
+
+
+def test_a_turn_that_began_before_a_restore_stores_nothing_more(start_daemon, actor, server):
+    daemon = start_daemon()
+    game = TurnClient(daemon.client, actor, server)
+    saves = save_pb2_grpc.SaveServiceStub(daemon.client.channel)
+    game.send("Before")
+    kept = saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id=actor.save_id)).checkpoint
+    gate = server.gate()
+    server.play(stream("Hi", gate, " there"))
+    talk = game.converse()
+    talk.line("After")
+    talk.until("text")
+    saves.RestoreCheckpoint(save_pb2.RestoreCheckpointRequest(save_id=actor.save_id, checkpoint_id=kept.checkpoint_id))
+    gate.open()
+    assert talk.turn().code == "SAVE_CHANGED"
+    assert game.messages() == [("user", "Before"), ("assistant", "You said: Before")]
