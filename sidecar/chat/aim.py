@@ -27,3 +27,10 @@ class Aim(Protocol):
     """Chooses as a turn does. Raises NotFound."""
 
     async def __call__(self, role: Role, turn: chat_pb2.TurnInput) -> Aimed: ...
+
+
+async def nowhere(role: Role, turn: chat_pb2.TurnInput) -> Aimed:
+    """For who has no backends: the window and the longest answer are what the turn and its role say."""
+    window = turn.context_tokens or role.context_tokens
+    longest = turn.max_output_tokens or role.max_output_tokens
+    return Aimed("", "", window, longest, False, lambda prompt: {})

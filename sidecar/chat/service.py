@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from sidecar.chat.aim import Aim
+from sidecar.chat.aim import Aim, nowhere
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.history import History
@@ -59,7 +59,7 @@ class ConversationService:
         limits: ChatSettings,
         paging: Paging,
         snapshot_of: Callable[[ActorId], MemorySnapshot | None],
-        aim: Aim,
+        aim: Aim = nowhere,
         recall: Recall | None = None,
     ) -> None:
         """``snapshot_of`` tells how an actor's document was last sent whole; ``aim`` which backend a turn would go to;

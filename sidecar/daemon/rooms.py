@@ -74,14 +74,18 @@ class Rooms:
         serving: Callable[[str, bool], None],
         report: Report,
         roles: Mapping[str, KnownRole] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own."""
+        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own.
+
+        ``loop`` is the one that the daemon serves on; without it no model writes summaries.
+        """
         self._disk = disk
         self._config = config
         self._serving = serving
         self._report = report
         self._roles_file = roles
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self.gate = SaveGate()
 
     def recover(self) -> None:

@@ -31,7 +31,7 @@ class BackendRooms:
     """What talks to language models, each built once."""
 
     def __init__(
-        self, *, disk: Disk, config: Config, workers: Workers, paging: Paging, loop: asyncio.AbstractEventLoop
+        self, *, disk: Disk, config: Config, workers: Workers, paging: Paging, loop: asyncio.AbstractEventLoop | None
     ) -> None:
         """``loop`` is the one that the daemon serves on."""
         self._disk = disk

@@ -22,7 +22,7 @@ _GIVEN_UP = CompletionAnswer("", ok=False)
 class SummaryModels:
     """Finds the backend that writes a role's summaries. ``loop`` is the one that the client runs on."""
 
-    def __init__(self, backends: BackendStore, client: BackendClient, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, backends: BackendStore, client: BackendClient, loop: asyncio.AbstractEventLoop | None) -> None:
         self._backends = backends
         self._client = client
         self._loop = loop
@@ -33,9 +33,9 @@ class SummaryModels:
         Raises NotFound for an id that is not known.
         """
         backend = self._chosen(role, backend_id)
-        if backend is None or backend.kind is Kind.OFFLINE:
+        if backend is None or backend.kind is Kind.OFFLINE or self._loop is None:
             return None
-        return self._completing(backend)
+        return self._completing(backend, self._loop)
 
     def _chosen(self, role: Role, backend_id: str) -> Backend | None:
         if backend_id:
@@ -48,9 +48,11 @@ class SummaryModels:
         except NotFound:
             return None
 
-    def _completing(self, backend: Backend) -> Callable[[CompletionRequest], CompletionAnswer]:
+    def _completing(
+        self, backend: Backend, loop: asyncio.AbstractEventLoop
+    ) -> Callable[[CompletionRequest], CompletionAnswer]:
         def complete(request: CompletionRequest) -> CompletionAnswer:
-            return asyncio.run_coroutine_threadsafe(self._complete(backend, request), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(self._complete(backend, request), loop).result()
 
         return complete
 
