@@ -55,6 +55,22 @@ class Reason(StrEnum):
     VERSION_NOT_FOUND = "VERSION_NOT_FOUND"
     DOCUMENT_TOO_LARGE = "DOCUMENT_TOO_LARGE"
     IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
+    # backends and turns
+    BACKEND_NOT_FOUND = "BACKEND_NOT_FOUND"
+    ADDRESS_NOT_ALLOWED = "ADDRESS_NOT_ALLOWED"
+    SCHEMA_INVALID = "SCHEMA_INVALID"
+    AUTH_EXPIRED = "AUTH_EXPIRED"
+    PAYMENT_REQUIRED = "PAYMENT_REQUIRED"
+    QUOTA_EXCEEDED = "QUOTA_EXCEEDED"
+    RATE_LIMITED = "RATE_LIMITED"
+    INVALID_REQUEST = "INVALID_REQUEST"
+    CONTEXT_LENGTH_EXCEEDED = "CONTEXT_LENGTH_EXCEEDED"
+    BACKEND_UNAVAILABLE = "BACKEND_UNAVAILABLE"
+    TIMEOUT = "TIMEOUT"
+    EMPTY_RESPONSE = "EMPTY_RESPONSE"
+    PROVIDER_ERROR = "PROVIDER_ERROR"
+    ANSWER_INVALID = "ANSWER_INVALID"
+    SAVE_CHANGED = "SAVE_CHANGED"
     # saves
     SAVE_BUSY = "SAVE_BUSY"
     SAVE_RESTORED = "SAVE_RESTORED"
@@ -114,7 +130,7 @@ class LorekeeperError(Exception):
 
     ``metadata`` holds what a program needs to react (a limit's name and value, the current version), as strings.
     ``field`` is the path of the field at fault, in the request's own names (``edits[2].write.content``). ``detail`` is
-    a message of the contract that tells more, as data.
+    a message of the contract that tells more, as data. ``retry_after_ms`` says when trying again may help.
 
         try:
             store.edit(...)
@@ -138,6 +154,7 @@ class LorekeeperError(Exception):
         self.reason = reason
         self.field = field
         self.detail = detail
+        self.retry_after_ms: int | None = None
         self.metadata = {name: str(value) for name, value in metadata.items()}
 
 

@@ -18,7 +18,7 @@ def section(settings: type[T]) -> type[T]:
     return dataclass(frozen=True, eq=False, repr=False)(settings)
 
 
-def limit(default: float, low: float, high: float, unit: str, meaning: str) -> Any:
+def limit(default: float | None, low: float, high: float, unit: str, meaning: str) -> Any:
     """A number between ``low`` and ``high`` (both allowed)."""
     return field(
         default=default,
@@ -45,6 +45,35 @@ class MemorySettings:
         4_000_000, 0, 1_000_000_000, "code points", "documents and versions kept in memory for reading"
     )
     kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
+
+
+@section
+class BackendSettings:
+    """Talking to language-model servers."""
+
+    max_backends: int = limit(100, 1, 10_000, "backends", "backends that a game may put")
+    max_connections: int = limit(512, 1, 10_000, "connections", "connections open at once, of all backends together")
+    max_event_bytes: int = limit(4_194_304, 65_536, 268_435_456, "bytes", "one event of a streamed answer")
+    max_answer_bytes: int = limit(67_108_864, 65_536, 1_073_741_824, "bytes", "one answer, all its events together")
+    end_grace_ms: int = limit(500, 0, 60_000, "ms", "time for the token count of an answer that is complete")
+    retry_wait_ms: int = limit(2_000, 0, 60_000, "ms", "wait before the first retry; doubled for each further one")
+    max_retry_wait_ms: int = limit(30_000, 0, 600_000, "ms", "longest wait; a server that asks for more is not asked")
+    probe_timeout_ms: int = limit(2_000, 100, 60_000, "ms", "time to find out a model's window before its first turn")
+
+
+@section
+class TurnSettings:
+    """Turns and the conversations that they belong to."""
+
+    max_input_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "the longest line of a player")
+    max_schema_chars: int = limit(65_536, 100, 1_000_000, "code points", "the schema of one tool or answer")
+    max_result_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "what a tool of the game answers")
+    max_waiting_lines: int = limit(16, 1, 1_000, "lines", "lines that wait in one conversation")
+    max_rounds: int = limit(
+        200, 1, 10_000, "rounds", "rounds of tool calls in one turn, also where a role has no bound"
+    )
+    max_calls: int = limit(64, 1, 1_024, "calls", "tool calls in one answer of a model")
+    max_waiting_events: int = limit(1_024, 1, 100_000, "events", "events that a slow game may leave unread in a turn")
 
 
 @section
@@ -257,6 +286,8 @@ class Config:
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
+    backends: BackendSettings = field(default_factory=BackendSettings)
+    turns: TurnSettings = field(default_factory=TurnSettings)
     saves: SavesSettings = field(default_factory=SavesSettings)
     records: RecordSettings = field(default_factory=RecordSettings)
     search: SearchSettings = field(default_factory=SearchSettings)

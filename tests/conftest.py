@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from daemon_process import DaemonProcess
+from wire_server import WireServer
 
 from sidecar.gen.lorekeeper.v1 import common_pb2
 
@@ -52,3 +53,10 @@ def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonPr
 def actor(request: pytest.FixtureRequest) -> common_pb2.Actor:
     """An actor of this test alone."""
     return common_pb2.Actor(save_id="slot 1", actor_id=request.node.name[:500], role_id="Merchant")
+
+
+@pytest.fixture
+def server() -> Iterator[WireServer]:
+    """A model server of this test alone, which plays scripts."""
+    with WireServer() as server:
+        yield server

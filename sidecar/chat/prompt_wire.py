@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from sidecar.chat.prompt import Attachment, Declaration, Line, Section
 from sidecar.chat.prompts import Prompt, PromptRequest, SectionSize
-from sidecar.chat.roles import Role
 from sidecar.chat.wire import require_count, require_length
 from sidecar.compaction.wire import budget_to, count_to, cuts_to, window_to
 from sidecar.errors import InvalidInput, Reason
@@ -76,20 +74,6 @@ def prompt_to(prompt: Prompt, *, stable: bool) -> chat_pb2.BuildPromptResponse:
         cuts=cuts_to(prompt.cuts),
         total=count_to(prompt.tokens, prompt.counter.kind),
         stable_prefix_messages=int(stable),
-    )
-
-
-def wire_body(prompt: Prompt, role: Role, turn: chat_pb2.TurnInput) -> dict[str, Any]:
-    """The body of a chat-completions request, as far as no backend has a say in it."""
-    body: dict[str, Any] = {"messages": [{"role": sent.role, "content": sent.content} for sent in prompt.messages]}
-    if prompt.tools:
-        body["tools"] = [tool.function() for tool in prompt.tools]
-    temperature = turn.temperature if turn.HasField("temperature") else role.temperature
-    longest = turn.max_output_tokens if turn.HasField("max_output_tokens") else role.max_output_tokens
-    return (
-        body
-        | ({"temperature": temperature} if temperature is not None else {})
-        | ({"max_tokens": longest} if longest else {})
     )
 
 

@@ -63,6 +63,8 @@ class PromptRequest:
     max_output_tokens: int | None = None
     tail_as_system: bool = False
     memory_snapshot: MemorySnapshot | None = None
+    line_kept: bool = False
+    """Whether the line is stored already, so that the history's copy is not sent beside it."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +137,11 @@ class Prompts:
         role = for_source(role, request.line.source)
         window = self.window(who, role, request, counter)
         messages = self._histories.read(who).messages() if role.history else ()
-        resend = _repeats(messages, request.line)
+        resend = not request.line_kept and repeats_last(messages, request.line)
+        copies = int(resend or (request.line_kept and _ends_with(messages, request.line)))
         summary = self._summaries.read(who).stored
         policy = replace(window.policy, wants_model=False)
-        sent_before = messages[: len(messages) - resend]
+        sent_before = messages[: len(messages) - copies]
         snapshot = roll_up(sent_before, summary, policy, counter, fold=self._folds.of(who))
         conversation = conversation_messages(
             snapshot.summary if role.history else "", snapshot.recent, as_system=request.tail_as_system
@@ -222,11 +225,15 @@ def _allowed(tools: Sequence[Declaration], names: tuple[str, ...] | None) -> tup
     return tuple(tool for tool in tools if names is None or tool.name in names)
 
 
-def _repeats(messages: Sequence[Message], line: Line) -> bool:
+def repeats_last(messages: Sequence[Message], line: Line) -> bool:
     """Whether the line is the last stored one once more: its turn failed, and the player tries again."""
     if not messages or line.attachments or not line.text:
         return False
     return messages[-1].role == USER and messages[-1].content == line.text
+
+
+def _ends_with(messages: Sequence[Message], line: Line) -> bool:
+    return bool(messages) and messages[-1].role == USER and messages[-1].content == line.said()
 
 
 def _rules(role: Role) -> CompactionRules:

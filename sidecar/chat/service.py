@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from sidecar.chat.aim import Aim, nowhere
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.history import History
 from sidecar.chat.history_store import HistoryStore
 from sidecar.chat.memory_view import MemorySnapshot
-from sidecar.chat.prompt_wire import prompt_to, request_from, tools_from, wire_body
+from sidecar.chat.prompt_wire import prompt_to, request_from, tools_from
 from sidecar.chat.prompts import Prompts
 from sidecar.chat.recall import Recall, Recalled
 from sidecar.chat.role_messages import changes_from, info_to, recall_of
@@ -58,10 +59,11 @@ class ConversationService:
         limits: ChatSettings,
         paging: Paging,
         snapshot_of: Callable[[ActorId], MemorySnapshot | None],
+        aim: Aim = nowhere,
         recall: Recall | None = None,
     ) -> None:
-        """``snapshot_of`` tells how an actor's document was last sent whole; ``recall`` searches, where there is a
-        search."""
+        """``snapshot_of`` tells how an actor's document was last sent whole; ``aim`` which backend a turn would go to;
+        ``recall`` searches, where there is a search."""
         self._conversations = conversations
         self._histories = histories
         self._prompts = prompts
@@ -72,6 +74,7 @@ class ConversationService:
         self._limits = limits
         self._paging = paging
         self._snapshot_of = snapshot_of
+        self._aim = aim
         self._recall = recall
 
     async def AppendMessages(
@@ -182,18 +185,25 @@ class ConversationService:
         tools, tool_cuts = checked_tools(tools_from(request.tools))
         recalled, cuts = await self._recalled(who, turn, options)
         lines = tuple(hit.line() for hit in recalled.hits)
-        asked = request_from(turn, tools, lines, options.max_tokens if options else 0, self._limits)
+        aimed = await self._aim(role, turn)
+        asked = replace(
+            request_from(turn, tools, lines, options.max_tokens if options else 0, self._limits),
+            context_tokens=aimed.window or None,
+            max_output_tokens=aimed.longest or None,
+            tail_as_system=aimed.tail_as_system,
+        )
 
         def build() -> chat_pb2.BuildPromptResponse:
-            counter = self._counters.best()
+            counter = self._counters.best(aimed.model)
             shown = replace(asked, memory_snapshot=self._snapshot_of(who))
             prompt = self._prompts.build(who, role, shown, counter)
             response = prompt_to(prompt, stable=asked.system_prompt is None)
             response.cuts.extend(cuts_to((*tool_cuts, *cuts, *self._counters.cuts(counter))))
             response.recalled.extend(hit.message for hit in recalled.hits[: prompt.recalled])
             response.degraded_reason = common_pb2.DegradedReason.ValueType(recalled.degraded)
+            response.backend_id, response.model = aimed.backend_id, aimed.model
             if request.include_wire_json:
-                response.wire_json = json.dumps(wire_body(prompt, role, turn), ensure_ascii=False)
+                response.wire_json = json.dumps(aimed.body(prompt), ensure_ascii=False)
             response.save.CopyFrom(state_to(self._saves.state(who.save)))
             return response
 

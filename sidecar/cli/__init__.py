@@ -15,6 +15,7 @@ _COMMANDS = {
     "status": ("running", "Tell what the daemon on a data folder is doing."),
     "stop": ("running", "Ask the daemon on a data folder to end."),
     "token": ("running", "Print the token of the running daemon."),
+    "backends": ("backends", "Find the model servers of this machine and what they can do."),
     "demo": ("demo", "Play a short scene against a real daemon and show each call."),
     "inspect": ("inspect", "Read saves, actors, documents, records, conversations and prompts."),
     "search": ("search", "Find records through the running daemon, with scores and reasons."),

@@ -14,8 +14,10 @@ import click
 import grpc
 
 from sidecar.cli.client import Client
+from sidecar.cli.demo_talk import Talk
 from sidecar.cli.own_daemon import own_daemon
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, memory_pb2_grpc
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, memory_pb2, memory_pb2_grpc
+from sidecar.gen.lorekeeper.v1.chat_pb2_grpc import ChatServiceStub
 
 MIRA = common_pb2.Actor(save_id="slot 1", actor_id="Mira", role_id="Merchant", player_id="Ada")
 
@@ -38,12 +40,17 @@ class Stage:
         try:
             answer = method(request, metadata=client.metadata, timeout=10)
         except grpc.RpcError as error:
-            self._step(name, began, f"{error.code().name}: {error.details()}")
+            self.step(name, began, f"{error.code().name}: {error.details()}")
             return None
-        self._step(name, began, _shown(name, answer))
+        self.step(name, began, _shown(name, answer))
         return answer
 
-    def _step(self, name: str, began: float, shown: str) -> None:
+    def show(self, text: str) -> None:
+        """A piece of what is said, as it comes."""
+        if not self._quiet:
+            click.echo(text, nl=False)
+
+    def step(self, name: str, began: float, shown: str) -> None:
         milliseconds = (time.perf_counter() - began) * 1_000
         self.steps.append({"call": name, "milliseconds": round(milliseconds, 2), "answer": shown})
         if not self._quiet:
@@ -52,15 +59,18 @@ class Stage:
 
 
 @click.command()
+@click.option("--backend", "url", default="", help="A model server, such as http://127.0.0.1:8080/v1, to play Mira.")
+@click.option("--model", default="", help="The server's model; by default its first.")
 @click.option("--keep", is_flag=True, help="Keep the data folder and say where it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the story.")
-def demo(keep: bool, as_json: bool) -> None:
+def demo(url: str, model: str, keep: bool, as_json: bool) -> None:
     """Play a short scene against a real daemon and show each call with the time it took."""
     stage = Stage(quiet=as_json)
     with _folder(keep) as name:
         folder = Path(name)
         _first_visit(stage, folder)
         _next_day(stage, folder)
+        _evening(stage, folder, url=url, model=model)
         if as_json:
             click.echo(json.dumps(stage.steps))
             return
@@ -108,6 +118,17 @@ def _next_day(stage: Stage, folder: Path) -> None:
         stage.say("The player reloads; the game puts Mira's memory back to version 2:")
         stage.play(client, "RevertDocument", memory_pb2.RevertDocumentRequest(actor=MIRA, version=2))
         stage.play(client, "GetDocument", memory_pb2.GetDocumentRequest(actor=MIRA))
+
+
+def _evening(stage: Stage, folder: Path, *, url: str, model: str) -> None:
+    with _daemon(stage, folder) as client:
+        who = f"The model at {url} speaks for her." if url else "Without --backend she has lines of her own."
+        stage.say(f"In the evening Ada comes to talk. The game offers Mira a tool, open_door. {who}")
+        Talk(client, MIRA, url=url, model=model).play(stage.show, stage.step)
+        listed = ChatServiceStub(client.channel).ListMessages(
+            chat_pb2.ListMessagesRequest(actor=MIRA), metadata=client.metadata
+        )
+        stage.say(f"Everything is remembered: {listed.total} messages in Mira's history.")
 
 
 def _call(arguments: dict[str, str]) -> memory_pb2.CallToolRequest:

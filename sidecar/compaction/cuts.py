@@ -42,6 +42,12 @@ class CutKind(StrEnum):
     """Recalled records left out to keep to their token budget."""
     WINDOW = "window"
     """The parts that cannot be cut are larger than the model's window."""
+    TOOL_RESULT = "tool_result"
+    """A tool's result, shortened for the model."""
+    TOOL_HISTORY = "tool_history"
+    """Older tool results of a turn that are not sent again."""
+    RESPONSE = "response"
+    """An answer that is longer than its role allows."""
     TOKENIZER = "tokenizer"
     """The exact tokenizer could not be used; an estimate counted instead."""
 

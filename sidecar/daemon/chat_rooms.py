@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sidecar.chat.actor_part import ConversationPart
+    from sidecar.chat.aim import Aim
     from sidecar.chat.archive import Archive
     from sidecar.chat.compactions import Compactions, FindCompleter
     from sidecar.chat.conversations import Conversations
@@ -53,6 +54,7 @@ class ChatRooms:
         toolbox: Toolbox,
         roles: RoleStore,
         paging: Paging,
+        aim: Aim,
         find_completer: FindCompleter = no_backend,
     ) -> None:
         """``find_completer`` finds the model that writes a role's summaries."""
@@ -67,6 +69,7 @@ class ChatRooms:
         self._roles = roles
         self._paging = paging
         self._find_completer = find_completer
+        self._aim = aim
 
     async def close(self) -> None:
         """Wait for the compactions that have begun."""
@@ -182,6 +185,7 @@ class ChatRooms:
             limits=self._config.chat,
             paging=self._paging,
             snapshot_of=self.memory_snapshots.get,
+            aim=self._aim,
         )
 
     @cached_property

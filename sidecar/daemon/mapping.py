@@ -36,6 +36,7 @@ def is_cancellation(error: BaseException) -> bool:
 
 
 def _details(code: grpc.StatusCode, error: LorekeeperError) -> bytes:
+    from google.protobuf import duration_pb2
     from google.rpc import error_details_pb2, status_pb2
 
     status = status_pb2.Status(code=code.value[0], message=error.message)
@@ -46,6 +47,10 @@ def _details(code: grpc.StatusCode, error: LorekeeperError) -> bytes:
             field=error.field, description=error.message, reason=str(error.reason)
         )
         status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[violation]))
+    if error.retry_after_ms is not None:
+        delay = duration_pb2.Duration()
+        delay.FromMilliseconds(error.retry_after_ms)
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
     if error.detail is not None:
         status.details.add().Pack(error.detail)
     return bytes(status.SerializeToString())

@@ -6,6 +6,7 @@ a daemon serve before Python has read all of them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sidecar.daemon.record_rooms import RecordRooms
     from sidecar.daemon.save_rooms import SaveRooms
     from sidecar.daemon.search_rooms import SearchRooms
+    from sidecar.daemon.turn_rooms import BackendRooms, TurnRooms
     from sidecar.embedding.engine import EmbeddingEngine
     from sidecar.embedding.model_host import HostState
     from sidecar.embedding.service import EmbeddingService
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     from sidecar.wire import Paging
 
 CAPABILITIES = (
+    "chat.backends",
     "chat.history",
     "chat.prompt",
     "chat.roles",
+    "chat.turns",
     "compaction",
     "embedding",
     "memory.actors",
@@ -74,13 +78,18 @@ class Rooms:
         serving: Callable[[str, bool], None],
         report: Report,
         roles: Mapping[str, KnownRole] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own."""
+        """``serving`` is told when a service becomes able or unable to answer; ``roles`` are the game's own.
+
+        ``loop`` is the one that the daemon serves on; without it no model writes summaries.
+        """
         self._disk = disk
         self._config = config
         self._serving = serving
         self._report = report
         self._roles_file = roles
+        self._loop = loop
         self.gate = SaveGate()
 
     def recover(self) -> None:
@@ -94,7 +103,7 @@ class Rooms:
             "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.records.service],
             "lorekeeper.v1.SearchService": lambda: [self.search.service],
             "lorekeeper.v1.SaveService": lambda: [self.save.service, self.save.transfer_service],
-            "lorekeeper.v1.ChatService": lambda: [self.chat.service],
+            "lorekeeper.v1.ChatService": lambda: [self.chat.service, self.turns.service, self.backends.service],
             "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
             _EMBEDDING: lambda: [self.embedding_service],
         }
@@ -111,6 +120,8 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "turns" in self.__dict__:
+            await self.turns.close()
         if "chat" in self.__dict__:
             await self.chat.close()
         if "search" in self.__dict__:
@@ -261,6 +272,31 @@ class Rooms:
             toolbox=self.toolbox,
             roles=self.roles,
             paging=self._paging,
+            find_completer=lambda role, backend_id: self.backends.summary_models.find(role, backend_id),
+            aim=self.backends.aim,
+        )
+
+    @cached_property
+    def backends(self) -> BackendRooms:
+        from sidecar.daemon.turn_rooms import BackendRooms
+
+        return BackendRooms(
+            disk=self._disk, config=self._config, workers=self.workers, paging=self._paging, loop=self._loop
+        )
+
+    @cached_property
+    def turns(self) -> TurnRooms:
+        from sidecar.daemon.turn_rooms import TurnRooms
+
+        return TurnRooms(
+            config=self._config,
+            chat=self.chat,
+            backends=self.backends,
+            roles=self.roles,
+            documents=self.documents,
+            toolbox=self.toolbox,
+            saves=self.saves,
+            workers=self.workers,
         )
 
     @cached_property

@@ -180,6 +180,7 @@ class Daemon:
             serving=self._serving,
             report=self._hub.report,
             roles=self._options.roles,
+            loop=self._loop,
         )
         rooms.recover()
         return rooms

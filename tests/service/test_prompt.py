@@ -305,11 +305,3 @@ def test_a_games_tool_needs_a_schema_that_can_be_read(chat, actor, parameters):
 @pytest.mark.parametrize("name", ["", "two words", "x" * 65, "memory"])
 def test_a_games_tool_needs_a_name_of_its_own(chat, actor, name):
     assert failure(lambda: chat.prompt(actor, tools=[chat_pb2.GameTool(name=name)])).fields == ("tools[0].name",)
-
-
-@pytest.mark.parametrize("call", ["Send", "PutBackend", "ListBackends", "ProbeBackend"])
-def test_turns_and_backends_are_not_built_yet(chat, call):
-    request = getattr(chat_pb2, f"{call}Request")()
-    answer = getattr(chat.stub, call)
-    failed = failure(lambda: next(answer(request)) if call == "Send" else answer(request))
-    assert failed.kind == ("UNIMPLEMENTED", "NOT_IMPLEMENTED")

@@ -1,0 +1,262 @@
+"""HTTP to one backend: a request out, pieces of text and the end of the answer back.
+
+Redirects are not followed. Proxies of the environment are used for other machines only. What a server says in an
+error is classified and never passed on. A caller that stops reading closes the connection, which ends the work at
+the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from sidecar.chat.backends.addresses import is_loopback
+from sidecar.chat.backends.failures import (
+    BackendFailed,
+    Failure,
+    FailureKind,
+    failure_of,
+    status_failure,
+    told_failure,
+)
+from sidecar.chat.backends.profile import Backend
+from sidecar.chat.backends.sse import Event, EventParser, EventTooLong
+from sidecar.chat.backends.wire import Answer, AnswerParts, Ask
+from sidecar.settings import BackendSettings
+
+if TYPE_CHECKING:
+    import httpx
+
+_MAX_ERROR_BYTES = 65_536
+_END_SECONDS = 0.05
+_DONE = "[DONE]"
+
+
+class BackendClient:
+    """Connections to backends, kept open between requests."""
+
+    def __init__(self, limits: BackendSettings) -> None:
+        self._limits = limits
+        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
+        self._making = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.aclose()
+
+    async def answer(self, backend: Backend, ask: Ask, *, key: str = "") -> AsyncGenerator[str | Answer, None]:
+        """Pieces of text as they come, then one Answer. Raises BackendFailed."""
+        body = json.dumps(ask.body(backend), ensure_ascii=False).encode("utf-8")
+        async with self._response(backend, "POST", "/chat/completions", key=key, body=body) as response:
+            if "json" in response.headers.get("content-type", ""):
+                for part in _whole(await self._read(response)):
+                    yield part
+                return
+            async for piece in self._streamed(response):
+                yield piece
+
+    async def fetch(self, backend: Backend, path: str, *, key: str = "", at_root: bool = False) -> Any:
+        """The JSON that a GET answers; None where it is no JSON. Raises BackendFailed."""
+        async with self._response(backend, "GET", path, key=key, at_root=at_root) as response:
+            try:
+                return json.loads(await self._read(response))
+            except (ValueError, RecursionError):
+                return None
+
+    @asynccontextmanager
+    async def _response(
+        self, backend: Backend, method: str, path: str, *, key: str, body: bytes = b"", at_root: bool = False
+    ) -> AsyncIterator[httpx.Response]:
+        """A response with a good status. What httpx raises becomes BackendFailed."""
+        base = _root(backend.base_url) if at_root else backend.base_url
+        client = await self._client(base)
+        import httpx
+
+        try:
+            async with client.stream(
+                method,
+                f"{base}{path}",
+                content=body or None,
+                headers=_headers(backend, key, body),
+                timeout=_timeouts(backend),
+            ) as response:
+                if response.status_code != 200:
+                    told = await self._read(response, _MAX_ERROR_BYTES)
+                    raise BackendFailed(_refused(response.status_code, told, response.headers), backend.backend_id)
+                yield response
+        except httpx.TimeoutException as error:
+            raise BackendFailed(failure_of(_timeout_kind(error)), backend.backend_id) from error
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise BackendFailed(failure_of(FailureKind.BACKEND_UNAVAILABLE), backend.backend_id) from error
+        except BackendFailed as error:
+            error.backend_id = backend.backend_id
+            raise
+
+    async def _read(self, response: httpx.Response, most: int = 0) -> bytes:
+        """The body; of an error no more than ``most`` bytes."""
+        data = b""
+        async for chunk in response.aiter_bytes():
+            data += chunk
+            if most and len(data) >= most:
+                return data[:most]
+            if len(data) > self._limits.max_answer_bytes:
+                raise BackendFailed(_too_long())
+        return data
+
+    async def _streamed(self, response: httpx.Response) -> AsyncGenerator[str | Answer, None]:
+        stream = _Stream(self._limits.max_event_bytes)
+        chunks, size = response.aiter_bytes(), 0
+        while (chunk := await _next(chunks, self._grace(stream))) is not None:
+            size += len(chunk)
+            if size > self._limits.max_answer_bytes:
+                raise BackendFailed(_too_long())
+            for text in stream.feed(chunk):
+                yield text
+        delimited = any(name in response.headers for name in ("content-length", "transfer-encoding"))
+        for part in stream.end(delimited=delimited):
+            yield part
+
+    def _grace(self, stream: _Stream) -> float | None:
+        """How long to wait for more, in seconds: for the end of the body only, the token count, or as long as it takes.
+
+        A body that is read to its end leaves the connection open for the next turn.
+        """
+        if stream.done:
+            return _END_SECONDS
+        return self._limits.end_grace_ms / 1_000 if stream.parts.ended else None
+
+    async def _client(self, base: str) -> httpx.AsyncClient:
+        """One client for this machine and one for others, made in a thread: the first one reads a large library."""
+        parts = urlsplit(base)
+        spot = is_loopback(parts.hostname or ""), parts.scheme == "https"
+        async with self._making:
+            if spot not in self._clients:
+                self._clients[spot] = await asyncio.to_thread(self._made, *spot)
+        return self._clients[spot]
+
+    def _made(self, local: bool, secure: bool) -> httpx.AsyncClient:
+        """Without TLS no certificates are loaded."""
+        import httpx
+
+        pool = httpx.Limits(max_connections=self._limits.max_connections, max_keepalive_connections=64)
+        return httpx.AsyncClient(verify=secure, trust_env=not local, follow_redirects=False, limits=pool)
+
+
+def key_of(backend: Backend, given: str = "") -> str:
+    """The key for a call: the one given with it, else that of the profile's environment variable."""
+    return given or (os.environ.get(backend.api_key_env, "") if backend.api_key_env else "")
+
+
+class _Stream:
+    """The events of one answer."""
+
+    def __init__(self, max_event_bytes: int) -> None:
+        self._parser = EventParser(max_bytes=max_event_bytes)
+        self._events = 0
+        self.parts = AnswerParts()
+        self.done = False
+
+    def feed(self, chunk: bytes) -> list[str]:
+        try:
+            events = self._parser.feed(chunk)
+        except EventTooLong as error:
+            raise BackendFailed(_too_long()) from error
+        texts = [self._take(event) for event in events if not self.done]
+        return [text for text in texts if text]
+
+    def end(self, *, delimited: bool) -> list[str | Answer]:
+        """The last part. A stream that broke off is a failure, as half an answer must not pass for a whole one."""
+        rest = self._parser.rest().strip()
+        if not self._events and rest:
+            return _whole(rest)
+        if not self.done and not self.parts.ended and (rest or not delimited or not self._events):
+            raise BackendFailed(failure_of(FailureKind.BACKEND_UNAVAILABLE))
+        return [replace(self.parts.answer(), streamed=True)]
+
+    def _take(self, event: Event) -> str:
+        self._events += 1
+        if event.data.strip() == _DONE:
+            self.done = True
+            return ""
+        value = _object(event.data.encode("utf-8"))
+        return self.parts.take(value)
+
+
+async def _next(chunks: AsyncIterator[bytes], grace: float | None) -> bytes | None:
+    """The next bytes; None at the end, or where an answer that is complete brings no more within ``grace`` seconds."""
+    try:
+        async with asyncio.timeout(grace):
+            return await anext(chunks, None)
+    except TimeoutError:
+        return None
+
+
+def _whole(body: bytes) -> list[str | Answer]:
+    """An answer that was not streamed."""
+    parts = AnswerParts()
+    text = parts.take(_object(body))
+    return [text, parts.answer()] if text else [parts.answer()]
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    """The object in an event or a body. Raises BackendFailed where it tells an error or is none."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BackendFailed(failure_of(FailureKind.PROVIDER_ERROR)) from error
+    if not isinstance(value, dict):
+        raise BackendFailed(failure_of(FailureKind.PROVIDER_ERROR))
+    told = told_failure(value)
+    if told:
+        raise BackendFailed(told)
+    return value
+
+
+def _refused(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
+    if 300 <= status < 400:
+        message = "the backend sends the request elsewhere, and redirects are not followed; put its true address"
+        return Failure(FailureKind.INVALID_REQUEST, message, status)
+    return status_failure(status, body, headers)
+
+
+def _too_long() -> Failure:
+    return Failure(FailureKind.PROVIDER_ERROR, "the backend's answer is longer than backends.max_answer_bytes allows")
+
+
+def _timeout_kind(error: Exception) -> FailureKind:
+    import httpx
+
+    down = isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout)
+    return FailureKind.BACKEND_UNAVAILABLE if down else FailureKind.TIMEOUT
+
+
+def _headers(backend: Backend, key: str, body: bytes) -> dict[str, str]:
+    headers = dict(backend.headers)
+    if body:
+        headers["content-type"] = "application/json"
+    if key and backend.api_key_header:
+        headers[backend.api_key_header] = key
+    elif key:
+        headers["authorization"] = f"Bearer {key}"
+    return headers
+
+
+def _timeouts(backend: Backend) -> httpx.Timeout:
+    import httpx
+
+    connect, idle = backend.connect_timeout_ms / 1_000, backend.idle_timeout_ms / 1_000
+    return httpx.Timeout(connect=connect, read=idle, write=idle, pool=connect)
+
+
+def _root(base: str) -> str:
+    """The server's address without its path."""
+    parts = urlsplit(base)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -1,0 +1,107 @@
+"""What this process has found out about backends: windows, and how tools reach their models.
+
+It is asked before each turn and learns from each answer; nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from sidecar.chat.backends.client import BackendClient
+from sidecar.chat.backends.failures import BackendFailed
+from sidecar.chat.backends.profile import DEFAULT_WINDOW, Backend, Kind, ToolChannel
+from sidecar.chat.backends.servers import DETAILS, OLLAMA, OLLAMA_WINDOW, Server, server_of, with_details
+
+_MAX_KNOWN = 1_000
+Spot = tuple[str, str]
+T = TypeVar("T")
+
+
+class KnownBackends:
+    """One for the whole daemon. A backend is known by its address and model."""
+
+    def __init__(self, client: BackendClient, *, probe_timeout_ms: int) -> None:
+        self._client = client
+        self._timeout = probe_timeout_ms / 1_000
+        self._windows: dict[Spot, int] = {}
+        self._limits: dict[Spot, int] = {}
+        self._channels: dict[Spot, ToolChannel] = {}
+
+    async def window(self, backend: Backend, model: str, key: str) -> int:
+        """The window in tokens: what the profile says, else what the server tells, never more than an overflow told.
+
+        0 for ``offline``, which has no window of its own.
+        """
+        if backend.kind is Kind.OFFLINE:
+            return backend.context_tokens
+        spot = _spot(backend, model)
+        window = backend.context_tokens or self._windows.get(spot, 0)
+        if not window:
+            window = await self._asked(backend, model, key)
+            if window:
+                _remember(self._windows, spot, window)
+        return min(window or DEFAULT_WINDOW, self._limits.get(spot, window or DEFAULT_WINDOW))
+
+    def told_window(self, backend: Backend) -> int:
+        """The window in force, as far as it is known without asking."""
+        spot = _spot(backend, backend.model)
+        window = backend.context_tokens or self._windows.get(spot, DEFAULT_WINDOW)
+        return min(window, self._limits.get(spot, window))
+
+    def limit_window(self, backend: Backend, model: str, window: int) -> None:
+        """An overflow has told that the window is no larger than this."""
+        _remember(self._limits, _spot(backend, model), window)
+
+    def channel(self, backend: Backend, model: str) -> ToolChannel:
+        """How tools go out: what the profile says, what was found out, else NATIVE, to be found out now."""
+        if backend.tool_channel is not ToolChannel.AUTO:
+            return backend.tool_channel
+        return self._channels.get(_spot(backend, model), ToolChannel.NATIVE)
+
+    def told_channel(self, backend: Backend) -> ToolChannel:
+        """What was found out; AUTO where nothing was."""
+        return self._channels.get(_spot(backend, backend.model), backend.tool_channel)
+
+    def learn_channel(self, backend: Backend, model: str, channel: ToolChannel) -> None:
+        """The server has taken tools, or refused them."""
+        _remember(self._channels, _spot(backend, model), channel)
+
+    def forget(self, backend: Backend) -> None:
+        """The backend was put anew: find out again."""
+        for known in (self._windows, self._limits, self._channels):
+            for spot in [spot for spot in known if spot[0] == backend.base_url]:
+                del known[spot]
+
+    async def _asked(self, backend: Backend, model: str, key: str) -> int:
+        """0 where the server does not tell in time."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                server = await look(self._client, backend, key)
+        except (BackendFailed, TimeoutError):
+            return 0
+        found = server.fitting(model) if server else None
+        window = found.window if found else 0
+        return window or (OLLAMA_WINDOW if server and server.name == OLLAMA else 0)
+
+
+async def look(client: BackendClient, backend: Backend, key: str) -> Server | None:
+    """What answers at the backend's address; None where it is no model server. Raises BackendFailed."""
+    server = server_of(await client.fetch(backend, "/models", key=key))
+    details = DETAILS.get(server.name) if server else None
+    if server is None or details is None:
+        return server
+    try:
+        return with_details(server, await client.fetch(backend, details, key=key, at_root=True))
+    except BackendFailed:
+        return server
+
+
+def _spot(backend: Backend, model: str) -> Spot:
+    return backend.base_url, model or backend.model
+
+
+def _remember(known: dict[Spot, T], spot: Spot, value: T) -> None:
+    if len(known) >= _MAX_KNOWN:
+        known.clear()
+    known[spot] = value

@@ -1,0 +1,87 @@
+"""Server-sent events, by the rules of the HTML standard, from bytes that come in pieces of any size. No I/O.
+
+    data: {"choices":[…]}        one event; a blank line ends it
+    data: [DONE]                 what a chat-completions server says last
+
+A byte order mark at the start, comments, and all three line ends are taken as the standard says. An event that no
+blank line ends is not an event: :meth:`EventParser.rest` tells it apart from a clean end.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventTooLong(Exception):
+    """One event is longer than the parser may keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. ``name`` is empty where the server gave none."""
+
+    data: str
+    name: str = ""
+
+
+class EventParser:
+    """Feed it bytes as they come; each call returns the events that are complete."""
+
+    def __init__(self, *, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._held = bytearray()
+        self._size = 0
+        self._began = False
+        self._after_return = False
+        self._data: list[str] = []
+        self._name = ""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Raises EventTooLong."""
+        new = data[1:] if self._after_return and data.startswith(b"\n") else data
+        self._after_return = data.endswith(b"\r") or (self._after_return and not data)
+        self._held += new
+        if len(self._held) + self._size > self._max_bytes:
+            raise EventTooLong
+        if not self._began and not self._past_mark():
+            return []
+        return [event for line in self._lines() if (event := self._take(line))]
+
+    def rest(self) -> bytes:
+        """What has come of a line that has no end yet."""
+        return bytes(self._held)
+
+    def _past_mark(self) -> bool:
+        """Whether the start is known: a byte order mark is passed over once all of it could be there."""
+        if len(self._held) < len(_BOM) and _BOM.startswith(bytes(self._held)):
+            return False
+        if self._held.startswith(_BOM):
+            del self._held[: len(_BOM)]
+        self._began = True
+        return True
+
+    def _lines(self) -> list[bytes]:
+        *lines, rest = _LINE_END.split(bytes(self._held))
+        self._held = bytearray(rest)
+        return lines
+
+    def _take(self, line: bytes) -> Event | None:
+        if not line:
+            return self._dispatch()
+        self._size += len(line)
+        field, _, value = line.decode("utf-8", "replace").partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._name = value
+        return None
+
+    def _dispatch(self) -> Event | None:
+        event = Event("\n".join(self._data), self._name) if self._data else None
+        self._data, self._name, self._size = [], "", 0
+        return event

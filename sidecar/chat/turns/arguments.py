@@ -1,0 +1,114 @@
+"""The arguments of a tool call: read strictly, checked against the tool's schema, never guessed. No I/O.
+
+References in a schema to other documents are never fetched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+MAX_SHOWN_SCHEMA = 1_200
+MAX_ERRORS = 8
+_MAX_ERROR_CHARS = 200
+
+
+class InvalidSchema(Exception):
+    """A text is no JSON schema; the message says why."""
+
+
+class BadArguments(Exception):
+    """A model's arguments cannot be used; the message is for the model."""
+
+
+class Schema:
+    """A JSON schema, ready to check values."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Raises InvalidSchema."""
+        import jsonschema
+        import referencing
+
+        self._schema = dict(schema)
+        cls = jsonschema.validators.validator_for(self._schema, default=jsonschema.Draft202012Validator)
+        try:
+            cls.check_schema(self._schema)
+        except (jsonschema.SchemaError, RecursionError) as error:
+            raise InvalidSchema("it is not a valid JSON schema") from error
+        self._validator = cls(self._schema, registry=referencing.Registry())
+
+    def errors(self, value: Any) -> list[str]:
+        """Where the value breaks the schema, as a path and the rule that is broken; never the value itself."""
+        import referencing.exceptions
+
+        try:
+            found = [
+                _told(error) for error, _ in zip(self._validator.iter_errors(value), range(MAX_ERRORS), strict=False)
+            ]
+        except (referencing.exceptions.Unresolvable, RecursionError) as error:
+            raise InvalidSchema("it refers to something that is not in it, or to itself without end") from error
+        return sorted(found)
+
+    def missing(self, value: Mapping[str, Any]) -> list[str]:
+        """Required fields that are absent or null."""
+        required = self._schema.get("required", ())
+        return [name for name in required if isinstance(name, str) and value.get(name) is None]
+
+    def shown(self) -> str:
+        """The schema for a model, cut where it is too long."""
+        text = json.dumps(self._schema, ensure_ascii=False, sort_keys=True)
+        return text if len(text) <= MAX_SHOWN_SCHEMA else text[:MAX_SHOWN_SCHEMA] + "…"
+
+
+def read_schema(text: str) -> dict[str, Any]:
+    """The JSON object of a schema; an empty text takes any object. Raises InvalidSchema."""
+    if not text.strip():
+        return {"type": "object", "properties": {}}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidSchema("it is not JSON") from error
+    if not isinstance(value, dict):
+        raise InvalidSchema("it is not a JSON object")
+    Schema(value)
+    return value
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """The JSON object that a model sent; nothing means none. Raises BadArguments."""
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise BadArguments(
+            "the arguments are not complete JSON and nothing was run; send the whole call again"
+        ) from error
+    if not isinstance(value, dict):
+        raise BadArguments("the arguments must be one JSON object; send the call again")
+    return value
+
+
+def checked(arguments: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    """Arguments that keep to the schema; optional ones that are null are left out. Raises BadArguments."""
+    missing = schema.missing(arguments)
+    if missing:
+        raise BadArguments(f"required arguments are missing: {', '.join(missing)}. The schema is {schema.shown()}")
+    if not schema.errors(arguments):
+        return arguments
+    filled = {name: value for name, value in arguments.items() if value is not None}
+    errors = schema.errors(filled)
+    if errors:
+        raise BadArguments(f"the arguments do not keep to the schema: {'; '.join(errors)}. It is {schema.shown()}")
+    return filled
+
+
+def canonical(name: str, arguments: Mapping[str, Any]) -> str:
+    """The same text for the same call, whatever the order of its arguments."""
+    return f"{name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
+
+
+def _told(error: Any) -> str:
+    """A path and a rule: a validator's own message would repeat the value."""
+    path = "/".join(str(part) for part in error.absolute_path) or "the value"
+    rule = json.dumps(error.validator_value, ensure_ascii=False, default=str)
+    return f"{path}: {error.validator} {rule[:_MAX_ERROR_CHARS]}"

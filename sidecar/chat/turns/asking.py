@@ -1,0 +1,261 @@
+"""Asks the model: streams what it says to the game, and asks again where that may help.
+
+Nothing is asked again once the game has been told any text or a tool has run: what was said and done stays said and
+done. A prompt that was too long is built smaller, a backend that is down is retried and then replaced, a model that
+takes no tool calls of the wire is told of the tools in its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of
+from sidecar.chat.backends.offline import offline_answer
+from sidecar.chat.backends.profile import ToolChannel
+from sidecar.chat.backends.retries import Smaller, may_fall_back, may_retry, smaller
+from sidecar.chat.backends.wire import Answer, Ask, WireMessage
+from sidecar.chat.prompts import Prompt
+from sidecar.chat.turns.choice import Chosen, fallback_of
+from sidecar.chat.turns.events import Event, Said, Tell, Trouble, Warned
+from sidecar.chat.turns.exchange import Round, trimmed
+from sidecar.chat.turns.input import ToolChoice
+from sidecar.chat.turns.meter import Meter, cut_in_silence
+from sidecar.chat.turns.opening import Opening
+from sidecar.chat.turns.speech import Room, Speech
+from sidecar.chat.turns.tools import TurnTool, text_contract
+from sidecar.compaction.tokens import CounterKind
+
+_TRUNCATED = (
+    "the backend read far fewer tokens than were sent: it cut the prompt in silence, perhaps the system prompt; give "
+    "the server a larger window, or put its real one into context_tokens"
+)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One answer: what was said and called, and how it ended."""
+
+    speech: Speech
+    answer: Answer
+
+
+class Asking:
+    """The model's side of one turn."""
+
+    def __init__(
+        self,
+        opening: Opening,
+        chosen: Chosen,
+        prompt: Prompt,
+        *,
+        tools: Mapping[str, TurnTool],
+        tell: Tell,
+        meter: Meter,
+    ) -> None:
+        self._opening = opening
+        self._parts = opening.parts
+        self._tools = tools
+        self._tell = tell
+        self._meter = meter
+        self._room = Room(opening.role.max_response_chars)
+        self._truncation_told = False
+        self.chosen = chosen
+        self.prompt = prompt
+        self.model = chosen.model
+
+    async def first(self) -> Heard:
+        """The first answer, with every way to get one. Raises BackendFailed."""
+        attempts = overflows = 0
+        tried = {self.chosen.backend.backend_id}
+        while True:
+            speech = self._speech(with_tools=True)
+            try:
+                return await self._once(speech, [], with_tools=True, choice=self._choice())
+            except BackendFailed as error:
+                failure = error.failure
+                if speech.began:
+                    raise
+                if self._takes_no_tools(failure):
+                    await self._use_text_channel()
+                elif failure.kind is FailureKind.CONTEXT_LENGTH_EXCEEDED and overflows < self._most_overflows:
+                    overflows += 1
+                    await self._rebuild(failure, overflows)
+                elif may_retry(failure) and attempts < self.chosen.backend.max_retries:
+                    attempts += 1
+                    if not await self._wait(failure, attempts):
+                        raise
+                elif not may_fall_back(failure) or not await self._fall_back(tried):
+                    raise
+                else:
+                    attempts = 0
+
+    async def next(
+        self, rounds: Sequence[Round], extra: Sequence[WireMessage] = (), *, with_tools: bool = True
+    ) -> Heard:
+        """A further answer, after calls or for a repair. Raises BackendFailed."""
+        kept, _ = trimmed(rounds, self._opening.role.max_tool_messages)
+        added = [message for one in kept for message in one.messages(native=self.chosen.native)]
+        return await self._once(self._speech(with_tools=with_tools), [*added, *extra], with_tools=with_tools, choice="")
+
+    async def end(self) -> None:
+        """Tells what of the answer was beyond the role's bound."""
+        for event in self._room.marker():
+            await self._tell(event)
+
+    async def _once(
+        self, speech: Speech, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]
+    ) -> Heard:
+        ask = self._ask(added, with_tools=with_tools, choice=choice)
+        answer = Answer()
+        self._meter.asked += 1
+        with self._meter.timing("model"):
+            async with aclosing(self._pieces(ask)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Answer):
+                        answer = piece
+                    else:
+                        await self._say(speech.hear(piece))
+        await self._say(speech.end())
+        speech.calls[:0] = answer.calls
+        self.model = answer.model or self.model
+        await self._count(ask, answer, speech, added)
+        return Heard(speech, answer)
+
+    async def _pieces(self, ask: Ask) -> AsyncGenerator[str | Answer, None]:
+        if self.chosen.offline:
+            for part in offline_answer(ask.messages, self._opening.role.offline_lines):
+                yield part
+            return
+        async with aclosing(self._parts.client.answer(self.chosen.backend, ask, key=self.chosen.key)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _say(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, Said):
+                self._meter.text_came()
+            await self._tell(event)
+
+    async def _count(self, ask: Ask, answer: Answer, speech: Speech, added: Sequence[WireMessage]) -> None:
+        counter = self._opening.counter(self.chosen)
+        estimated = self.prompt.tokens + sum(counter.count(_all_of(message)) for message in added)
+        said = counter.count(speech.text)
+        self._meter.answered(answer.tokens, estimated=estimated, said=said, counter=counter.kind)
+        if cut_in_silence(answer.tokens, estimated):
+            await self._tell_truncation(estimated)
+        elif answer.tokens and not added and counter.kind is CounterKind.CALIBRATED:
+            self._parts.counting.of(self.chosen.backend).report(
+                self.chosen.model, estimated=estimated, reported=answer.tokens.read()
+            )
+        if ask.tools and answer.calls:
+            self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, ToolChannel.NATIVE)
+
+    async def _tell_truncation(self, estimated: int) -> None:
+        if self._truncation_told:
+            return
+        self._truncation_told = True
+        details = {"sent": str(estimated), "read": str(self._meter.spent.last_prompt)}
+        await self._tell(Warned(Trouble.CONTEXT_TRUNCATED, _TRUNCATED, details))
+
+    def _ask(self, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]) -> Ask:
+        opening, chosen = self._opening, self.chosen
+        native = with_tools and chosen.native
+        form = opening.turn.form
+        return Ask(
+            messages=[*self._prompt_messages(with_tools=with_tools), *added],
+            tools=[tool.function() for tool in self.prompt.tools] if native else [],
+            tool_choice=choice,
+            model=chosen.model,
+            temperature=opening.temperature(chosen),
+            max_output_tokens=opening.longest(chosen) or None,
+            schema=form.schema if form else None,
+        )
+
+    def _prompt_messages(self, *, with_tools: bool) -> list[WireMessage]:
+        messages = [WireMessage(message.role, message.content) for message in self.prompt.messages]
+        contract = text_contract(self._tools) if not self.chosen.native else ""
+        if contract:
+            messages[0] = replace(messages[0], content=f"{messages[0].content}\n\n{contract}".strip())
+        return messages
+
+    def _speech(self, *, with_tools: bool) -> Speech:
+        role = self._opening.role
+        obeys = role.text_directives and "memory" in self._tools
+        return Speech(self._tools, self._room, directive=str(role.memory_default_action) if obeys else "")
+
+    def _choice(self) -> str | Mapping[str, Any]:
+        turn = self._opening.turn
+        if turn.tool_choice is ToolChoice.NAMED:
+            return {"type": "function", "function": {"name": turn.tool_name}}
+        return "required" if turn.tool_choice is ToolChoice.ANY else "auto"
+
+    @property
+    def _most_overflows(self) -> int:
+        return self._opening.role.max_overflow_retries
+
+    def _takes_no_tools(self, failure: Failure) -> bool:
+        auto = self.chosen.backend.tool_channel is ToolChannel.AUTO
+        return failure.tools_refused and auto and self.chosen.native
+
+    async def _use_text_channel(self) -> None:
+        self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, ToolChannel.TEXT)
+        self.chosen = replace(self.chosen, channel=ToolChannel.TEXT)
+
+    async def _rebuild(self, failure: Failure, attempt: int) -> None:
+        window = self._opening.window(self.chosen)
+        limits = smaller(failure, attempt=attempt, window=window, estimated=self.prompt.tokens)
+        if failure.window:
+            self._parts.known.limit_window(self.chosen.backend, self.chosen.model, failure.window)
+        before = self.prompt.tokens
+        await self._build(limits)
+        details = {"tokens_before": str(before), "tokens_after": str(self.prompt.tokens), "window": str(limits.window)}
+        message = "the prompt was too long for the backend and was built again, smaller"
+        await self._tell(Warned(Trouble.PROMPT_REBUILT, message, details))
+
+    async def _build(self, limits: Smaller | None = None) -> None:
+        opening, chosen = self._opening, self.chosen
+        with self._meter.timing("prompt"):
+            self.prompt = await self._parts.workers.run(opening.who, lambda: opening.build(chosen, limits))
+
+    async def _wait(self, failure: Failure, attempt: int) -> bool:
+        """Waits before a retry; False where the backend asks for a longer wait than is allowed."""
+        wait_ms = self._parts.waits.wait_ms(attempt, failure.retry_after_ms)
+        if wait_ms is None:
+            return False
+        details = {"backend": self.chosen.backend.backend_id, "attempt": str(attempt), "failure": str(failure.kind)}
+        await self._tell(Warned(Trouble.RETRY, f"{failure.message}; it is asked again", details, wait_ms))
+        await asyncio.sleep(wait_ms / 1_000)
+        return True
+
+    async def _fall_back(self, tried: set[str]) -> bool:
+        """Moves on to the next backend; False where there is none."""
+        failed = self.chosen.backend
+        other = fallback_of(self._parts.backends, failed, tried)
+        if other is None:
+            return False
+        tried.add(other.backend.backend_id)
+        self.chosen = await ready(self._opening.parts, other)
+        self.model = other.model
+        details = {"from": failed.backend_id, "to": other.backend.backend_id}
+        await self._tell(Warned(Trouble.FALLBACK, "the backend is down; another one took over", details))
+        await self._build()
+        return True
+
+
+async def ready(parts: Any, chosen: Chosen) -> Chosen:
+    """The choice with its window and its tool channel."""
+    window = await parts.known.window(chosen.backend, chosen.model, chosen.key)
+    return replace(chosen, window=window, channel=parts.known.channel(chosen.backend, chosen.model))
+
+
+def empty_answer() -> BackendFailed:
+    """The model said nothing at all."""
+    return BackendFailed(failure_of(FailureKind.EMPTY_RESPONSE))
+
+
+def _all_of(message: WireMessage) -> str:
+    return message.content + "".join(f"{call.name}{call.arguments}" for call in message.calls)

@@ -1,0 +1,41 @@
+"""Folds a history that a turn found too long: before the turn, or beside the next ones."""
+
+from __future__ import annotations
+
+from sidecar.chat.compactions import Compactions
+from sidecar.chat.turns.background import Background
+from sidecar.compaction.rollup import Snapshot
+from sidecar.compaction.windows import Asked
+from sidecar.storage.keys import ActorId
+from sidecar.storage.workers import Workers
+
+
+class Folding:
+    """One folding at a time for an actor. A model that writes summaries has threads of its own."""
+
+    def __init__(self, *, compactions: Compactions, workers: Workers, models: Workers, background: Background) -> None:
+        self._compactions = compactions
+        self._workers = workers
+        self._models = models
+        self._background = background
+        self._running: set[ActorId] = set()
+
+    async def fold(self, who: ActorId, history_tokens: int) -> Snapshot:
+        """Folds what does not fit ``history_tokens``, and stores the summary. Raises Corrupt, LimitReached."""
+        compactions, asked = self._compactions, Asked(history_tokens=history_tokens)
+        pending = await self._workers.run(who, lambda: compactions.begin(who, asked))
+        snapshot = await self._models.run(who, pending.run)
+        await self._workers.run(who, lambda: compactions.commit(pending, snapshot))
+        return snapshot
+
+    def start(self, who: ActorId, history_tokens: int) -> None:
+        """The same in the background; one that runs already does the work of both."""
+        if who not in self._running:
+            self._running.add(who)
+            self._background.start(self._fold_and_leave(who, history_tokens))
+
+    async def _fold_and_leave(self, who: ActorId, history_tokens: int) -> None:
+        try:
+            await self.fold(who, history_tokens)
+        finally:
+            self._running.discard(who)

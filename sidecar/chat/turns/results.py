@@ -1,0 +1,101 @@
+"""What a tool answered: whether it worked, what the model is told of it, and what the history keeps. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sidecar.chat.roles import ToolResults
+
+EMPTY = '{"ok": true, "empty": true}'
+_FAILED_WORDS = ("failed", "failure", "error:", "exception")
+_VERDICTS = ("ok", "success", "succeeded")
+_MESSAGES = ("message", "Message", "error", "Error")
+_MAX_COMPACT = 240
+_MAX_FULL = 2_000
+_HEADING = "## Tool Results"
+
+
+@dataclass(frozen=True)
+class ToolOutcome:
+    """What became of one call. ``result`` is whole; ``reason`` is empty unless it failed."""
+
+    call_id: str
+    name: str
+    result: str
+    succeeded: bool
+    reason: str = ""
+    duration_ms: float = 0.0
+    duplicate: bool = False
+    ran: bool = True
+
+
+def succeeded(result: str) -> bool:
+    """The verdict of a result's own words."""
+    try:
+        value = json.loads(result)
+    except (ValueError, RecursionError):
+        return not result.strip().casefold().startswith(_FAILED_WORDS)
+    return _said_well(value) if isinstance(value, dict) else True
+
+
+def _said_well(value: dict[str, Any]) -> bool:
+    told = {name.casefold(): each for name, each in value.items()}
+    if told.get("error") or told.get("iserror") is True:
+        return False
+    return not any(told.get(name) is False for name in _VERDICTS)
+
+
+def shown_result(result: str, most: int) -> tuple[str, int]:
+    """What the model sees of a result, and how many code points were left out; ``most`` 0: all."""
+    if not result.strip():
+        return EMPTY, 0
+    if not most or len(result) <= most:
+        return result, 0
+    return f"{result[:most]}\n...[truncated: {len(result)} chars total -> {most} shown]", len(result) - most
+
+
+def history_block(outcomes: Iterable[ToolOutcome], policy: ToolResults) -> str:
+    """The ``tool`` message of the history for a turn's calls; empty where it keeps none. Duplicates stand once."""
+    entries = dict.fromkeys(_entry(one, policy) for one in outcomes if not one.duplicate and _kept(one, policy))
+    return "\n".join([_HEADING, *entries]) if entries else ""
+
+
+def _kept(outcome: ToolOutcome, policy: ToolResults) -> bool:
+    return policy in (ToolResults.COMPACT, ToolResults.FULL) or (
+        policy is ToolResults.ERRORS_ONLY and not outcome.succeeded
+    )
+
+
+def _entry(outcome: ToolOutcome, policy: ToolResults) -> str:
+    head = f"- {outcome.name}: {'ok' if outcome.succeeded else 'FAILED'}"
+    if policy is ToolResults.FULL:
+        detail = _head_and_tail(outcome.result.strip()) or "(empty)"
+        return "\n".join([head, "  Detail:", *(f"  {line}" for line in detail.split("\n"))])
+    detail = compact(outcome.result)
+    return f"{head} {detail}" if detail else head
+
+
+def compact(result: str) -> str:
+    """One line of at most 240 code points and a mark of what is left out."""
+    line = " ".join(_message(result).split())
+    return line if len(line) <= _MAX_COMPACT else f"{line[:_MAX_COMPACT]}…[+{len(line) - _MAX_COMPACT} chars]"
+
+
+def _message(result: str) -> str:
+    try:
+        value = json.loads(result)
+    except (ValueError, RecursionError):
+        return result
+    if not isinstance(value, dict):
+        return result
+    return next((str(value[name]) for name in _MESSAGES if value.get(name)), result)
+
+
+def _head_and_tail(text: str) -> str:
+    if len(text) <= _MAX_FULL:
+        return text
+    half = _MAX_FULL // 2
+    return f"{text[:half]}\n...[truncated {len(text) - _MAX_FULL} chars]...\n{text[-half:]}"

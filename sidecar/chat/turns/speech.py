@@ -1,0 +1,88 @@
+"""One answer of a model, as it is heard: reasoning and written calls taken out, the rest passed on at once. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sidecar.chat.backends.reasoning import ReasoningFilter, Shown
+from sidecar.chat.backends.wire import WireCall
+from sidecar.chat.turns.events import Event, Said, TakenBack, WasCut
+from sidecar.chat.turns.text_calls import Found, TextCalls
+from sidecar.compaction.cuts import Cut, CutKind, Unit
+
+_REASONING = "what was said so far was the model's reasoning"
+
+
+@dataclass
+class Room:
+    """How much a turn may say, in code points; ``most`` 0: no bound. Counts what is beyond it."""
+
+    most: int = 0
+    said: int = 0
+    beyond: int = 0
+
+    def take(self, text: str) -> str:
+        """The part of the text that is within the bound."""
+        left = max(0, self.most - self.said) if self.most else len(text)
+        kept = text[:left]
+        self.said += len(kept)
+        self.beyond += len(text) - len(kept)
+        return kept
+
+    def marker(self) -> list[Event]:
+        """What is told at the end where something was beyond."""
+        if not self.beyond:
+            return []
+        mark = f"…[response truncated at {self.most} chars: +{self.beyond} chars]"
+        detail = f"max_response_chars is {self.most}"
+        cut = Cut(CutKind.RESPONSE, Unit.CODE_POINTS, self.said, self.beyond, detail)
+        return [Said(mark), WasCut(cut)]
+
+
+class Speech:
+    """Feed it pieces of text; it gives back what the game is told."""
+
+    def __init__(self, names: Iterable[str], room: Room, *, directive: str = "") -> None:
+        self._reasoning = ReasoningFilter()
+        self._written = TextCalls(names, directive=directive)
+        self._names, self._directive = list(names), directive
+        self._room = room
+        self.text = ""
+        self.calls: list[WireCall] = []
+        self.directives: list[WireCall] = []
+
+    @property
+    def began(self) -> bool:
+        """Whether the game was told anything of it, or a call has come."""
+        return bool(self.text or self.calls or self.directives)
+
+    def hear(self, piece: str) -> list[Event]:
+        return self._pass_on(self._reasoning.feed(piece))
+
+    def end(self) -> list[Event]:
+        """Nothing more comes."""
+        events = self._pass_on(self._reasoning.finish())
+        return [*events, *self._say(self._taken(self._written.finish()))]
+
+    def _pass_on(self, shown: Shown) -> list[Event]:
+        back: list[Event] = []
+        if shown.reset:
+            back = [TakenBack(_REASONING)] if self.text else []
+            self._written = TextCalls(self._names, directive=self._directive)
+            self._room.said -= len(self.text)
+            self.text, self.calls, self.directives = "", [], []
+        return [*back, *self._say(self._taken(self._written.feed(shown.text)))]
+
+    def _taken(self, found: Found) -> str:
+        self.calls += found.calls
+        self.directives += found.directives
+        return found.text
+
+    def _say(self, text: str) -> list[Event]:
+        kept = self._room.take(text)
+        if not kept:
+            return []
+        said = Said(kept, starts_message=not self.text)
+        self.text += kept
+        return [said]

@@ -1,0 +1,300 @@
+"""Between the contract's messages and turns. Only the services use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sidecar.chat.game_tools import checked_tools
+from sidecar.chat.prompt import Declaration
+from sidecar.chat.prompt_wire import request_from
+from sidecar.chat.prompt_wire import tools_from as declarations_from
+from sidecar.chat.role_messages import recall_of
+from sidecar.chat.roles import Role
+from sidecar.chat.turns.arguments import InvalidSchema, Schema, read_schema
+from sidecar.chat.turns.events import (
+    Answered,
+    Called,
+    Completed,
+    Event,
+    Failed,
+    Said,
+    Spent,
+    Started,
+    TakenBack,
+    Timings,
+    Warned,
+    WasCut,
+)
+from sidecar.chat.turns.input import AnswerForm, ToolChoice, TurnInput
+from sidecar.chat.turns.tools import TurnTool
+from sidecar.chat.wire import moment_from
+from sidecar.compaction.cuts import Cut
+from sidecar.compaction.wire import count_to, cuts_to, window_to
+from sidecar.errors import InvalidInput, Reason
+from sidecar.gen.lorekeeper.v1 import chat_pb2
+from sidecar.settings import ChatSettings, TurnSettings
+from sidecar.storage.keys import checked_id
+
+_HIGHEST_TEMPERATURE = 2.0
+
+
+def turn_from(message: chat_pb2.TurnInput, role: Role, chat: ChatSettings, limits: TurnSettings) -> TurnInput:
+    """The line and how its turn is to go, checked. Raises InvalidInput."""
+    if not message.text.strip() and not message.attachments:
+        raise _wrong("input.text", "is empty; say something", Reason.FIELD_REQUIRED)
+    asked = request_from(message, (), (), 0, chat)
+    choice = _choice(message)
+    return TurnInput(
+        asked=asked,
+        input_id=checked_id(message.input_id, "input.input_id"),
+        moment=moment_from(message, "input"),
+        speaker=checked_id(message.speaker, "input.speaker"),
+        recall=recall_of(message, role.recall),
+        tool_choice=choice,
+        tool_name=message.tool_name if choice is ToolChoice.NAMED else "",
+        max_roundtrips=_number(message, "max_roundtrips", low=0),
+        form=_form(message.response_schema_json, limits),
+        backend_id=checked_id(message.backend_id, "input.backend_id"),
+        model=checked_id(message.model, "input.model"),
+        api_key=_key(message.api_key),
+        temperature=_temperature(message),
+        timeout_ms=_number(message, "timeout_ms", low=1),
+        persist=message.persist if message.HasField("persist") else None,
+    )
+
+
+def tools_from(messages: Sequence[chat_pb2.GameTool], role: Role, path: str) -> list[TurnTool]:
+    """The game's tools, checked. Raises InvalidInput that names the field below ``path``."""
+    try:
+        shown, cuts = checked_tools(declarations_from(messages))
+    except InvalidInput as error:
+        raise _moved(error, path) from error
+    left = iter(cuts)
+    return [
+        _tool_from(
+            message,
+            tool,
+            role,
+            next(left) if tool.description != message.description else None,
+            f"{path}[{place}]",
+        )
+        for place, (message, tool) in enumerate(zip(messages, shown, strict=True))
+    ]
+
+
+def event_to(event: Event, *, sequence: int, turn_id: str, input_id: str) -> chat_pb2.TurnEvent:
+    """One event as the contract tells it."""
+    told: dict[str, Any] = {_FIELDS[type(event)]: _TO[type(event)](event)}
+    return chat_pb2.TurnEvent(sequence=sequence, turn_id=turn_id, input_id=input_id, **told)
+
+
+def failure_to(failed: Failed) -> chat_pb2.TurnFailure:
+    """Why a turn failed."""
+    failure = failed.failure
+    message = chat_pb2.TurnFailure(
+        code=chat_pb2.TurnFailureCode.Value(f"TURN_FAILURE_CODE_{failure.kind}"),
+        message=failure.message,
+        http_status=failure.http_status,
+        executed_tools=failed.executed_tools,
+        raw_text=failed.raw_text,
+        schema_errors=failed.schema_errors,
+        usage=_usage_to(failed.spent),
+        backend_id=failed.backend_id,
+        reason=failed.reason,
+    )
+    if failure.retry_after_ms is not None:
+        message.retry_after_ms = failure.retry_after_ms
+    return message
+
+
+def _tool_from(message: chat_pb2.GameTool, shown: Declaration, role: Role, cut: Cut | None, path: str) -> TurnTool:
+    try:
+        parameters = read_schema(message.parameters_json)
+    except InvalidSchema as error:
+        raise _wrong(f"{path}.parameters_json", f"is no JSON schema: {error}", Reason.SCHEMA_INVALID) from error
+    timeout = _number(message, "timeout_ms", low=0, path=path)
+    return TurnTool(
+        declared=shown,
+        parameters=parameters,
+        mutating=message.mutating,
+        repeatable=message.repeatable,
+        timeout_ms=role.tool_timeout_ms if timeout is None else timeout,
+        cut=cut,
+    )
+
+
+def _moved(error: InvalidInput, path: str) -> InvalidInput:
+    """The same error for tools that stand elsewhere in the request."""
+    message = error.message.replace("tools", path, 1)
+    field = error.field.replace("tools", path, 1)
+    return InvalidInput(message, reason=error.reason, field=field, **error.metadata)
+
+
+def _form(text: str, limits: TurnSettings) -> AnswerForm | None:
+    if not text.strip():
+        return None
+    if len(text) > limits.max_schema_chars:
+        raise _too_long("input.response_schema_json", limits)
+    try:
+        schema = read_schema(text)
+        return AnswerForm(schema, Schema(schema))
+    except InvalidSchema as error:
+        raise _wrong("input.response_schema_json", f"is no JSON schema: {error}", Reason.SCHEMA_INVALID) from error
+
+
+def _choice(message: chat_pb2.TurnInput) -> ToolChoice:
+    if message.tool_choice == chat_pb2.TOOL_CHOICE_NAMED and not message.tool_name:
+        raise _wrong("input.tool_name", "is empty; name the tool that must be called", Reason.FIELD_REQUIRED)
+    try:
+        return ToolChoice(message.tool_choice or ToolChoice.AUTO)
+    except ValueError as error:
+        raise _wrong("input.tool_choice", "is not one of the contract's values", Reason.FIELD_INVALID) from error
+
+
+def _temperature(message: chat_pb2.TurnInput) -> float | None:
+    if not message.HasField("temperature"):
+        return None
+    if not 0 <= message.temperature <= _HIGHEST_TEMPERATURE:
+        raise _wrong("input.temperature", "must be from 0 to 2", Reason.FIELD_INVALID)
+    return message.temperature
+
+
+def _key(key: str) -> str:
+    if not key.isascii() or (key and not key.isprintable()):
+        raise _wrong("input.api_key", "must be printable ASCII", Reason.FIELD_INVALID)
+    return key
+
+
+def _number(message: Any, name: str, *, low: int, path: str = "input") -> int | None:
+    if not message.HasField(name):
+        return None
+    value: int = getattr(message, name)
+    if value < low:
+        raise _wrong(f"{path}.{name}", f"is {value}; it must be at least {low}", Reason.FIELD_INVALID)
+    return value
+
+
+def _wrong(field: str, why: str, reason: Reason) -> InvalidInput:
+    return InvalidInput(f"{field} {why}", reason=reason, field=field)
+
+
+def _too_long(field: str, limits: TurnSettings) -> InvalidInput:
+    return InvalidInput(
+        f"{field} is longer than {limits.max_schema_chars} code points",
+        reason=Reason.FIELD_TOO_LONG,
+        field=field,
+        limit="turns.max_schema_chars",
+        value=limits.max_schema_chars,
+    )
+
+
+def _started_to(event: Started) -> chat_pb2.TurnStarted:
+    prompt = event.prompt
+    return chat_pb2.TurnStarted(
+        backend_id=event.backend_id,
+        model=event.model,
+        window=window_to(prompt.snapshot, stored=prompt.stored, counter=prompt.counter),
+        prompt=count_to(prompt.tokens, prompt.counter.kind),
+        resend=prompt.resend,
+        recalled_record_ids=[hit.message.record.record_id for hit in event.recalled],
+    )
+
+
+def _called_to(event: Called) -> chat_pb2.ToolCallEvent:
+    return chat_pb2.ToolCallEvent(
+        call_id=event.call.call_id,
+        name=event.call.name,
+        arguments_json=event.call.arguments_json,
+        origin=chat_pb2.ToolOrigin.Value(f"TOOL_ORIGIN_{event.origin}"),
+        roundtrip=event.roundtrip,
+        timeout_ms=event.timeout_ms,
+        mutating=event.call.mutating,
+    )
+
+
+def _answered_to(event: Answered) -> chat_pb2.ToolResultEvent:
+    outcome = event.outcome
+    return chat_pb2.ToolResultEvent(
+        call_id=outcome.call_id,
+        name=outcome.name,
+        succeeded=outcome.succeeded,
+        result=event.shown,
+        duration_ms=outcome.duration_ms,
+        duplicate=outcome.duplicate,
+        reason=outcome.reason,
+        origin=chat_pb2.ToolOrigin.Value(f"TOOL_ORIGIN_{event.origin}"),
+    )
+
+
+def _warned_to(event: Warned) -> chat_pb2.TurnWarning:
+    return chat_pb2.TurnWarning(
+        code=chat_pb2.TurnWarningCode.Value(f"TURN_WARNING_CODE_{event.code}"),
+        message=event.message,
+        details=event.details,
+        wait_ms=event.wait_ms,
+    )
+
+
+def _completed_to(event: Completed) -> chat_pb2.TurnCompleted:
+    return chat_pb2.TurnCompleted(
+        text=event.text,
+        response_json=event.response_json,
+        finish_reason=chat_pb2.FinishReason.Value(f"FINISH_REASON_{event.finish}"),
+        usage=_usage_to(event.spent),
+        timings=_timings_to(event.timings),
+        document_version=event.document_version,
+        roundtrips=event.roundtrips,
+        tool_calls=event.tool_calls,
+        cuts=cuts_to(event.cuts),
+        backend_id=event.backend_id,
+        model=event.model,
+        compaction_pending=event.compaction_pending,
+        message_order=event.message_order,
+    )
+
+
+def _usage_to(spent: Spent) -> chat_pb2.Usage:
+    return chat_pb2.Usage(
+        prompt_tokens=spent.prompt,
+        completion_tokens=spent.completion,
+        cached_prompt_tokens=spent.cached,
+        reported=spent.reported,
+        estimated_prompt=count_to(spent.estimated, spent.counter),
+        last_prompt_tokens=spent.last_prompt,
+    )
+
+
+def _timings_to(timings: Timings) -> chat_pb2.TurnTimings:
+    return chat_pb2.TurnTimings(
+        prompt_ms=timings.prompt,
+        first_text_ms=timings.first_text,
+        model_ms=timings.model,
+        tools_ms=timings.tools,
+        compaction_ms=timings.compaction,
+        total_ms=timings.total,
+    )
+
+
+_FIELDS = {
+    Started: "started",
+    Said: "text",
+    TakenBack: "text_reset",
+    Called: "tool_call",
+    Answered: "tool_result",
+    WasCut: "cut",
+    Warned: "warning",
+    Completed: "completed",
+    Failed: "turn_failed",
+}
+_TO: dict[type[Any], Any] = {
+    Started: _started_to,
+    Said: lambda event: chat_pb2.TextDelta(text=event.text, starts_message=event.starts_message),
+    TakenBack: lambda event: chat_pb2.TextReset(reason=event.reason),
+    Called: _called_to,
+    Answered: _answered_to,
+    WasCut: lambda event: cuts_to([event.cut])[0],
+    Warned: _warned_to,
+    Completed: _completed_to,
+    Failed: failure_to,
+}

@@ -1,0 +1,150 @@
+"""The rooms of turns and backends, built when they are first needed. No connection is opened before the first turn."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sidecar.chat.aim import Aim
+    from sidecar.chat.backends.client import BackendClient
+    from sidecar.chat.backends.known import KnownBackends
+    from sidecar.chat.backends.service import BackendService
+    from sidecar.chat.backends.store import BackendStore
+    from sidecar.chat.backends.summaries import SummaryModels
+    from sidecar.chat.recall import Recall
+    from sidecar.chat.role_store import RoleStore
+    from sidecar.chat.turns.room import TurnRoom
+    from sidecar.chat.turns.service import TurnService
+    from sidecar.daemon.chat_rooms import ChatRooms
+    from sidecar.memory.document_store import DocumentStore
+    from sidecar.memory.toolbox import Toolbox
+    from sidecar.settings import Config
+    from sidecar.storage.disk import Disk
+    from sidecar.storage.save_state import SaveStates
+    from sidecar.storage.workers import Workers
+    from sidecar.wire import Paging
+
+
+class BackendRooms:
+    """What talks to language models, each built once."""
+
+    def __init__(
+        self, *, disk: Disk, config: Config, workers: Workers, paging: Paging, loop: asyncio.AbstractEventLoop | None
+    ) -> None:
+        """``loop`` is the one that the daemon serves on."""
+        self._disk = disk
+        self._settings = config.backends
+        self._workers = workers
+        self._paging = paging
+        self._loop = loop
+
+    @cached_property
+    def store(self) -> BackendStore:
+        from sidecar.chat.backends.store import BackendStore
+
+        return BackendStore(self._disk, max_backends=self._settings.max_backends)
+
+    @cached_property
+    def client(self) -> BackendClient:
+        from sidecar.chat.backends.client import BackendClient
+
+        return BackendClient(self._settings)
+
+    @cached_property
+    def known(self) -> KnownBackends:
+        from sidecar.chat.backends.known import KnownBackends
+
+        return KnownBackends(self.client, probe_timeout_ms=self._settings.probe_timeout_ms)
+
+    @cached_property
+    def summary_models(self) -> SummaryModels:
+        from sidecar.chat.backends.summaries import SummaryModels
+
+        return SummaryModels(self.store, self.client, self._loop)
+
+    @cached_property
+    def aim(self) -> Aim:
+        from sidecar.chat.turns.aiming import Aiming
+
+        return Aiming(self.store, self.known)
+
+    @cached_property
+    def service(self) -> BackendService:
+        from sidecar.chat.backends.service import BackendService
+
+        return BackendService(
+            store=self.store, client=self.client, known=self.known, workers=self._workers, paging=self._paging
+        )
+
+
+class TurnRooms:
+    """Turns, on the rooms that they are handed."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        chat: ChatRooms,
+        backends: BackendRooms,
+        roles: RoleStore,
+        documents: DocumentStore,
+        toolbox: Toolbox,
+        saves: SaveStates,
+        workers: Workers,
+        recall: Recall | None = None,
+    ) -> None:
+        self._config = config
+        self._chat = chat
+        self._backends = backends
+        self._roles = roles
+        self._documents = documents
+        self._toolbox = toolbox
+        self._saves = saves
+        self._workers = workers
+        self._recall = recall
+
+    async def close(self) -> None:
+        """Wait for what turns have still to store."""
+        if "room" in self.__dict__:
+            await self.room.close()
+
+    @cached_property
+    def room(self) -> TurnRoom:
+        from sidecar.chat.backends.counting import BackendCounting
+        from sidecar.chat.backends.retries import Waits
+        from sidecar.chat.turns.background import Background
+        from sidecar.chat.turns.parts import TurnParts
+        from sidecar.chat.turns.room import TurnRoom
+
+        settings = self._config.backends
+        return TurnRoom(
+            TurnParts(
+                roles=self._roles,
+                prompts=self._chat.prompts,
+                conversations=self._chat.conversations,
+                histories=self._chat.histories,
+                documents=self._documents,
+                snapshots=self._chat.memory_snapshots,
+                toolbox=self._toolbox,
+                counting=BackendCounting(self._chat.counters),
+                compactions=self._chat.compactions,
+                saves=self._saves,
+                workers=self._workers,
+                models=self._chat.models,
+                backends=self._backends.store,
+                client=self._backends.client,
+                known=self._backends.known,
+                waits=Waits(settings.retry_wait_ms, settings.max_retry_wait_ms),
+                limits=self._config.turns,
+                background=Background(),
+                recall=self._recall,
+            )
+        )
+
+    @cached_property
+    def service(self) -> TurnService:
+        from sidecar.chat.turns.service import TurnService
+
+        return TurnService(self.room, self._config.chat)
