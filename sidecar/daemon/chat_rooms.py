@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sidecar.chat.history_store import HistoryStore
     from sidecar.chat.memory_snapshots import MemorySnapshots
     from sidecar.chat.prompts import Prompts
+    from sidecar.chat.recall import Recall
     from sidecar.chat.role_store import RoleStore
     from sidecar.chat.roles import Role
     from sidecar.chat.service import ConversationService
@@ -55,9 +56,11 @@ class ChatRooms:
         roles: RoleStore,
         paging: Paging,
         aim: Aim,
+        recall: Recall | None = None,
         find_completer: FindCompleter = no_backend,
     ) -> None:
         """``find_completer`` finds the model that writes a role's summaries."""
+        self._recall = recall
         self._disk = disk
         self._config = config
         self._report = report
@@ -186,6 +189,7 @@ class ChatRooms:
             paging=self._paging,
             snapshot_of=self.memory_snapshots.get,
             aim=self._aim,
+            recall=self._recall,
         )
 
     @cached_property

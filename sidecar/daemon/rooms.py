@@ -19,6 +19,7 @@ from sidecar.storage.save_gate import SaveGate
 
 if TYPE_CHECKING:
     from sidecar.chat.role_store import KnownRole, RoleStore
+    from sidecar.chat.search_recall import SearchRecall
     from sidecar.daemon.chat_rooms import ChatRooms
     from sidecar.daemon.record_rooms import RecordRooms
     from sidecar.daemon.save_rooms import SaveRooms
@@ -274,6 +275,7 @@ class Rooms:
             paging=self._paging,
             find_completer=lambda role, backend_id: self.backends.summary_models.find(role, backend_id),
             aim=self.backends.aim,
+            recall=self.recall,
         )
 
     @cached_property
@@ -297,7 +299,14 @@ class Rooms:
             toolbox=self.toolbox,
             saves=self.saves,
             workers=self.workers,
+            recall=self.recall,
         )
+
+    @cached_property
+    def recall(self) -> SearchRecall:
+        from sidecar.chat.search_recall import SearchRecall
+
+        return SearchRecall(lambda request, context: self.search.service.Search(request, context))
 
     @cached_property
     def engine(self) -> EmbeddingEngine:

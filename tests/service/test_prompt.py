@@ -8,7 +8,7 @@ import pytest
 from chat_client import HISTORY, PREFIX, SUMMARY, Chat, cut, parts
 from client import append, failure, str_replace, write
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, role_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, memory_pb2, role_pb2
 
 INSTRUCTIONS = chat_pb2.PROMPT_SECTION_KIND_INSTRUCTIONS
 MEMORY = chat_pb2.PROMPT_SECTION_KIND_MEMORY
@@ -270,6 +270,29 @@ def test_the_body_for_the_wire_is_told_on_request(chat, actor):
     assert body["messages"][-1] == {"role": "user", "content": "Hi"}
     assert body["tools"][0]["function"]["name"] == "memory"
     assert body["temperature"] == 0.5
+
+
+def remembered(client, actor, *records):
+    """Add records to the actor: text, tick."""
+    added = [
+        memory_pb2.NewRecord(
+            scope="personal", payload_json="{}", kind=memory_pb2.RECORD_KIND_EVENT, searchable_text=text,
+            moment=common_pb2.Moment(timeline_id="world", tick=tick),
+        )
+        for text, tick in records
+    ]  # fmt: skip
+    client.memory.AddRecords(memory_pb2.AddRecordsRequest(actor=actor, records=added))
+
+
+def test_what_a_search_finds_stands_in_the_prompt_as_data_and_nothing_from_the_future(chat, actor, shared_daemon):
+    remembered(shared_daemon.client, actor, ("The player spared the wolf.", 5), ("The wolf came back.", 10))
+    now = common_pb2.Moment(timeline_id="world", tick=7)
+    prompt = chat.prompt(actor, "What of the wolf?", recall=role_pb2.RecallOptions(limit=3), moment=now)
+    (recalled,) = parts(prompt, RECALLED)
+    assert "spared the wolf" in recalled
+    assert "came back" not in recalled
+    assert [hit.record.searchable_text for hit in prompt.recalled] == ["The player spared the wolf."]
+    assert prompt.degraded_reason == common_pb2.DEGRADED_REASON_NO_MODEL
 
 
 def test_a_recall_that_cannot_be_made_is_told(chat, actor):
