@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sidecar.diagnostics import Diagnostic
 from sidecar.embedding.vectors import VectorStore
+from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark, Item
 from sidecar.memory.groups import GroupStore
 from sidecar.memory.moments import Moment
 from sidecar.memory.record_store import RecordStore
@@ -93,3 +95,15 @@ class House:
 
 def house_on(folder: Path, **limits: Any) -> House:
     return House(FileDisk(folder), RecordSettings(**limits))
+
+
+class NoMarks:
+    """What a daemon without a model tells of records."""
+
+    def of(self, items: Sequence[Item]) -> list[EmbeddingMark]:
+        return [NO_MARK] * len(items)
+
+    of_new = of
+
+    def flag_from(self, items: Sequence[Item], similarity: float) -> None:
+        """Nothing is ever flagged."""

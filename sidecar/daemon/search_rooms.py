@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class SearchRooms:
-    """What belongs to search, each built once. Made on the event loop."""
+    """What belongs to search, each built once. Made where no event loop runs, nothing is embedded."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class SearchRooms:
         self._engine = engine
         self._vectors = vectors
         self._settings_of = settings_of
-        self._loop = asyncio.get_running_loop()
+        self._loop = _running_loop()
 
     async def close(self) -> None:
         """Embed no more; what is left is found again at the next start."""
@@ -186,3 +186,10 @@ class SearchRooms:
             limits=self._config.search,
             record_limits=self._config.records,
         )
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -42,7 +42,7 @@ class EmbeddingQueue:
         near: NearDuplicates,
         meanings: Meanings,
         owners_of: Callable[[str], Iterable[ActorId]],
-        loop: asyncio.AbstractEventLoop,
+        loop: asyncio.AbstractEventLoop | None,
         limits: SearchSettings,
         report: Report,
     ) -> None:
@@ -87,7 +87,7 @@ class EmbeddingQueue:
                 await self._task
 
     def _call(self, add: Callable[..., None], what: object) -> None:
-        if not self._loop.is_closed():
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(add, what)
 
     def _add(self, who: ActorId) -> None:

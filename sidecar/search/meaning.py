@@ -36,16 +36,19 @@ class Meaning:
 
 
 NOT_ASKED = Meaning()
+# Who has just searched may search again: seconds.
+_LULL = 0.05
 
 
 class Meanings:
     """Embeds queries within ``seconds``, and knows how many are on their way, so that others make room for them."""
 
-    def __init__(self, engine: EmbeddingEngine, loop: asyncio.AbstractEventLoop, *, seconds: float) -> None:
+    def __init__(self, engine: EmbeddingEngine, loop: asyncio.AbstractEventLoop | None, *, seconds: float) -> None:
         self._engine = engine
         self._loop = loop
         self._seconds = seconds
         self._under_way = 0
+        self._ended = 0.0
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -71,6 +74,8 @@ class Meanings:
 
     def from_thread(self, text: str) -> Meaning:
         """The same, for a caller that is not on the event loop."""
+        if self._loop is None:
+            return Meaning(degraded=(Degraded.NO_MODEL,))
         return asyncio.run_coroutine_threadsafe(self.of(text), self._loop).result()
 
     @contextmanager
@@ -83,13 +88,17 @@ class Meanings:
         finally:
             self._under_way -= 1
             if not self._under_way:
+                self._ended = perf_counter()
                 self._quiet.set()
 
     async def quiet(self, *, at_most: float) -> None:
-        """Wait until no search is under way, ``at_most`` so many seconds."""
+        """Wait until no search is under way and none has just ended (the next may follow), ``at_most`` so many
+        seconds."""
         try:
             async with asyncio.timeout(at_most):
                 await self._quiet.wait()
+                while (rest := self._ended + _LULL - perf_counter()) > 0 or self._under_way:
+                    await asyncio.sleep(max(rest, 0.001))
         except TimeoutError:
             return
 

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from record_samples import house_on, owner
+from record_samples import NoMarks, house_on, owner
 from records_client import m
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
@@ -29,6 +29,7 @@ def test_b7_a_call_that_is_cancelled_before_it_begins_changes_nothing(tmp_path):
             limits=house.limits,
             answers=KeptAnswers(8),
             paging=Paging(100, 1_000),
+            marks=NoMarks(),
         )
         other = asyncio.ensure_future(workers.run(SaveKey("work", "other"), lambda: (busy.set(), free.wait(10))))
         await asyncio.to_thread(busy.wait, 10)
