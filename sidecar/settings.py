@@ -153,7 +153,7 @@ class SearchSettings:
     query_embedding_seconds: float = limit(
         3.0, 0.001, 300.0, "seconds", "the longest wait for the vector of a query; beyond: words only"
     )
-    embedding_batch: int = limit(32, 1, 256, "texts", "texts embedded together in the background")
+    embedding_batch: int = limit(16, 1, 256, "texts", "texts embedded together in the background")
     max_embedding_owners: int = limit(
         20_000, 16, 1_000_000, "owners", "owners whose new records wait for vectors; others are found later"
     )

@@ -96,9 +96,9 @@ class Meanings:
         seconds."""
         try:
             async with asyncio.timeout(at_most):
-                await self._quiet.wait()
-                while (rest := self._ended + _LULL - perf_counter()) > 0 or self._under_way:
-                    await asyncio.sleep(max(rest, 0.001))
+                while self._under_way or perf_counter() < self._ended + _LULL:
+                    await self._quiet.wait()
+                    await asyncio.sleep(_LULL)
         except TimeoutError:
             return
 
