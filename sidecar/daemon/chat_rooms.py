@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from sidecar.chat.aim import Aim, nowhere
+
 if TYPE_CHECKING:
     from sidecar.chat.actor_part import ConversationPart
-    from sidecar.chat.aim import Aim
     from sidecar.chat.archive import Archive
     from sidecar.chat.compactions import Compactions, FindCompleter
     from sidecar.chat.conversations import Conversations
@@ -55,7 +56,7 @@ class ChatRooms:
         toolbox: Toolbox,
         roles: RoleStore,
         paging: Paging,
-        aim: Aim,
+        aim: Aim = nowhere,
         recall: Recall | None = None,
         find_completer: FindCompleter = no_backend,
     ) -> None:

@@ -13,8 +13,10 @@ import pytest
 
 from sidecar.daemon.calls import Edge
 from sidecar.daemon.logs import LogWriter
+from sidecar.daemon.save_door import SaveDoor
 from sidecar.daemon.stats import CallStats
 from sidecar.gen.lorekeeper.v1 import system_pb2, system_pb2_grpc
+from sidecar.storage.save_gate import SaveGate
 
 SECRET = "the treasure is under the oak"
 SERVICE = "lorekeeper.v1.SystemService"
@@ -37,7 +39,9 @@ def asked(call, stats):
     async def whole():
         server = grpc.aio.server()
         port = server.add_insecure_port("127.0.0.1:0")
-        server.add_generic_rpc_handlers((Edge(token="t", stats=stats, services={SERVICE: lambda: [Failing()]}),))
+        door = SaveDoor(SaveGate(), seconds=1)
+        edge = Edge(token="t", stats=stats, services={SERVICE: lambda: [Failing()]}, door=door)
+        server.add_generic_rpc_handlers((edge,))
         await server.start()
         try:
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
