@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,16 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from sidecar.cli.options import data_dir
-from sidecar.daemon.config import ConfigError, Loaded, load, printed
-from sidecar.daemon.server import CannotStart, Exit, ServeOptions, Tls
-from sidecar.daemon.server import serve as run
+from sidecar.cli.starting import loaded, refuse, start
+from sidecar.daemon.config import printed
+from sidecar.daemon.server import Exit, ServeOptions, Tls
 from sidecar.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sidecar.chat.role_store import KnownRole
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_CONFIG_FILE = "lorekeeper.toml"
 
 
 @click.command()
@@ -53,9 +50,9 @@ def serve(
     The first line on standard output is JSON with the address and the token; nothing else follows there. Logs go to
     standard error and to logs/ in the data folder.
     """
-    loaded = _loaded(config_file or _own_file(data_dir), flags)
+    configuration = loaded(config_file, data_dir, flags)
     if print_config:
-        click.echo(printed(loaded), nl=False)
+        click.echo(printed(configuration), nl=False)
         return
     options = ServeOptions(
         data_dir=data_dir,
@@ -66,11 +63,7 @@ def serve(
         stdin_lifeline=stdin_lifeline,
         roles=_roles(roles_file),
     )
-    try:
-        run(options, loaded)
-    except CannotStart as error:
-        click.echo(f"lorekeeper: {error}", err=True)
-        sys.exit(error.exit_code)
+    start(options, configuration)
 
 
 def _roles(file: Path | None) -> Mapping[str, KnownRole] | None:
@@ -81,21 +74,7 @@ def _roles(file: Path | None) -> Mapping[str, KnownRole] | None:
     try:
         return read_roles_file(file)
     except InvalidInput as error:
-        click.echo(f"lorekeeper: {file}: {error.message}", err=True)
-        sys.exit(Exit.USAGE)
-
-
-def _loaded(file: Path | None, flags: tuple[str, ...]) -> Loaded:
-    try:
-        return load(file=file, environment=os.environ, flags=flags)
-    except ConfigError as error:
-        click.echo(f"lorekeeper: {error}", err=True)
-        sys.exit(Exit.USAGE)
-
-
-def _own_file(folder: Path) -> Path | None:
-    file = folder / _CONFIG_FILE
-    return file if file.is_file() else None
+        refuse(f"{file}: {error.message}", Exit.USAGE)
 
 
 def _tls(listen: str | None, certificate: Path | None, key: Path | None) -> Tls | None:

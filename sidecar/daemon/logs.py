@@ -27,13 +27,7 @@ class LogWriter:
     def __init__(self, *, level: str, file: Path | None, max_bytes: int, files: int) -> None:
         self._sinks = [_Sink(_StandardError())]
         if file is not None and files > 0:
-            from logging.handlers import RotatingFileHandler
-
-            rotated = RotatingFileHandler(
-                file, maxBytes=max_bytes, backupCount=files, encoding="utf-8", delay=True, errors="backslashreplace"
-            )
-            rotated.setFormatter(_JsonLines())
-            self._sinks.append(_Sink(rotated))
+            self._sinks.append(_Sink(_RotatedFile(file, max_bytes, files)))
         logging.raiseExceptions = False
         logger = logging.getLogger(_LOGGER)
         logger.setLevel(level.upper())
@@ -74,6 +68,33 @@ class _Sink:
         while (record := self._queue.get()) is not None:
             self._target.handle(record)
         self._target.close()
+
+
+class _RotatedFile:
+    """The file, its folder and what rotates it are made with the first line, in the thread that writes."""
+
+    def __init__(self, file: Path, max_bytes: int, files: int) -> None:
+        self._made_of = (file, max_bytes, files)
+        self._handler: logging.Handler | None = None
+
+    def handle(self, record: logging.LogRecord) -> None:
+        self._handler = self._handler or self._open()
+        self._handler.handle(record)
+
+    def close(self) -> None:
+        if self._handler is not None:
+            self._handler.close()
+
+    def _open(self) -> logging.Handler:
+        from logging.handlers import RotatingFileHandler
+
+        file, max_bytes, files = self._made_of
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        handler = RotatingFileHandler(
+            file, maxBytes=max_bytes, backupCount=files, encoding="utf-8", delay=True, errors="backslashreplace"
+        )
+        handler.setFormatter(_JsonLines())
+        return handler
 
 
 class _StandardError:

@@ -46,6 +46,8 @@ _HOST = "127.0.0.1"
 # Nobody is there to wait for the answers any more.
 _ORPHAN_DRAIN_SECONDS = 0.3
 _NEVER_MS = 2**31 - 1
+# Long enough for a client to connect and ask for health.
+_FIRST_CALLS_SECONDS = 0.05
 _STANDARD_ERROR = 2
 # The service that cannot do its work while the data folder refuses writes.
 _STORING = "lorekeeper.v1.MemoryService"
@@ -243,12 +245,15 @@ class Daemon:
             watch_standard_input(partial(self._loop.call_soon_threadsafe, self.stop, "lifeline"))
         if self._options.parent_pid is not None:
             self._begin(self._until_parent_ends(self._options.parent_pid))
-        self._hub.report(Diagnostic("daemon_started", "the daemon serves", details={"version": __version__}))
         self._begin(self._warm(rooms))
+        await self._health.ready()
         await self._stopping.wait()
         self._hub.report(Diagnostic("daemon_stopping", "the daemon ends", details={"why": self._why}))
 
     async def _warm(self, rooms: Rooms) -> None:
+        """What the first calls need not wait for."""
+        await asyncio.sleep(_FIRST_CALLS_SECONDS)
+        self._hub.report(Diagnostic("daemon_started", "the daemon serves", details={"version": __version__}))
         await self._edge.warm()
         await rooms.load_model()
 
@@ -257,8 +262,6 @@ class Daemon:
 
         persistent = self._loaded.config.storage.mode == "persistent"
         folder = self._own_disk.root / "logs"
-        if persistent:
-            self._own_disk.make_folder(folder)
         return LogWriter(
             level=self._settings.log_level,
             file=folder / "daemon.log" if persistent else None,

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from sidecar.cli import main
+from sidecar.cli.commands import lorekeeper
 from sidecar.gen.lorekeeper.v1 import common_pb2
 
 MIRA = common_pb2.Actor(save_id="slot 1", actor_id="mira")
@@ -20,7 +20,7 @@ def lore(daemon):
     def run(*arguments, answer=None, code=0):
         command, *rest = arguments
         words = [*command.split(), "--data-dir", str(daemon.folder), *rest]
-        result = CliRunner().invoke(main, words, input=answer)
+        result = CliRunner().invoke(lorekeeper, words, input=answer)
         assert result.exit_code == code, result.output
         return result.output
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from tiny_models import graph, write_model
 
-from sidecar.cli import main
+from sidecar.cli.commands import lorekeeper
 from sidecar.embedding.catalogue import Catalogue
 from sidecar.embedding.model_store import ModelStore
 from sidecar.errors import AlreadyExists, InvalidInput, LorekeeperError, Reason
@@ -31,7 +31,7 @@ def tiny(tmp_path):
 
 
 def models(data, *arguments, **environment):
-    done = CliRunner().invoke(main, ["models", *arguments, "--data-dir", str(data)], env=environment)
+    done = CliRunner().invoke(lorekeeper, ["models", *arguments, "--data-dir", str(data)], env=environment)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -41,7 +41,7 @@ def rows(data, *arguments, **environment):
 
 
 def failed(data, *arguments):
-    done = CliRunner().invoke(main, ["models", *arguments, "--data-dir", str(data)])
+    done = CliRunner().invoke(lorekeeper, ["models", *arguments, "--data-dir", str(data)])
     assert done.exit_code == 1
     return done.output
 

@@ -1,0 +1,71 @@
+"""Starting the daemon once it is known with what: shared by ``serve`` and by the short way that games take.
+
+Imports no more than a start needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from sidecar.daemon.config import ConfigError, Loaded, load
+from sidecar.daemon.server import CannotStart, Exit, ServeOptions, serve
+
+_CONFIG_FILE = "lorekeeper.toml"
+
+
+def plain_start(arguments: Sequence[str]) -> bool:
+    """Serve, if ``arguments`` are a start as games make it; False where they are anything else, a mistake included.
+
+    serve --data-dir D [--stdin-lifeline] [--parent-pid P], in this spelling and any order.
+    """
+    options = _plain(list(arguments))
+    if options is None:
+        return False
+    start(options, loaded(None, options.data_dir, ()))
+    return True
+
+
+def start(options: ServeOptions, configuration: Loaded) -> None:
+    """Run the daemon to its end; a start that fails says why on standard error and exits."""
+    try:
+        serve(options, configuration)
+    except CannotStart as error:
+        refuse(str(error), error.exit_code)
+
+
+def loaded(file: Path | None, data_dir: Path, flags: Sequence[str]) -> Loaded:
+    """The configuration: from ``file``, by default the one in the data folder, the environment, and flags."""
+    own = data_dir / _CONFIG_FILE
+    try:
+        return load(file=file or (own if own.is_file() else None), environment=os.environ, flags=flags)
+    except ConfigError as error:
+        refuse(str(error), Exit.USAGE)
+
+
+def refuse(message: str, code: Exit) -> NoReturn:
+    """Say why, and exit."""
+    print(f"lorekeeper: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _plain(arguments: list[str]) -> ServeOptions | None:
+    if arguments[:1] != ["serve"]:
+        return None
+    data_dir, parent_pid, lifeline = "", 0, False
+    rest = iter(arguments[1:])
+    for argument in rest:
+        if argument == "--stdin-lifeline":
+            lifeline = True
+        elif argument == "--data-dir":
+            data_dir = next(rest, "")
+        elif argument == "--parent-pid" and (value := next(rest, "")).isdecimal():
+            parent_pid = int(value)
+        else:
+            return None
+    if not data_dir or Path(data_dir).is_file():
+        return None
+    return ServeOptions(Path(data_dir), parent_pid=parent_pid or None, stdin_lifeline=lifeline)
