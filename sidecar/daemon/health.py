@@ -54,10 +54,10 @@ class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._methods[_SERVICE + "Watch"] = grpc.unary_stream_rpc_method_handler(self._watch, **codec)
 
     async def _check(self, request: Any, context: Any) -> Any:
-        return await (await self.ready()).Check(request, context)
+        return await (await self._ready()).Check(request, context)
 
     async def _watch(self, request: Any, context: Any) -> None:
-        servicer = await self.ready()
+        servicer = await self._ready()
         # A task of its own: gRPC ends a call whose method returns, not one whose method was cancelled.
         watch = asyncio.ensure_future(servicer.Watch(request, context))
         self._watches.add(watch)
@@ -69,8 +69,7 @@ class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
         if not watch.cancelled():
             watch.result()
 
-    async def ready(self) -> Any:
-        """Import what answers: worth doing while a client that has read the line connects."""
+    async def _ready(self) -> Any:
         if self._servicer is None:
             from grpc_health.v1 import health
 

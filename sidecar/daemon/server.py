@@ -246,7 +246,6 @@ class Daemon:
         if self._options.parent_pid is not None:
             self._begin(self._until_parent_ends(self._options.parent_pid))
         self._begin(self._warm(rooms))
-        await self._health.ready()
         await self._stopping.wait()
         self._hub.report(Diagnostic("daemon_stopping", "the daemon ends", details={"why": self._why}))
 
