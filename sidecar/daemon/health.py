@@ -1,6 +1,7 @@
 """The standard ``grpc.health.v1.Health``: one state for the daemon (name ``""``) and one for each service.
 
-Built when somebody asks first: a start need not wait for it.
+Watch is the library's, built when somebody asks first. Check is answered in the wire's own bytes, which are two: a
+client that polls for the start need not wait until the daemon has read protobuf.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from typing import Any
 import grpc
 
 _SERVICE = "/grpc.health.v1.Health/"
+# HealthCheckResponse: field 1, an enum.
+_SERVING, _NOT_SERVING = b"\x08\x01", b"\x08\x02"
+# HealthCheckRequest: field 1, a text; its length is one byte for every name that there is.
+_SERVICE_FIELD = 0x0A
 
 
 class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -44,22 +49,19 @@ class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
             watch.cancel()
 
     def _open(self) -> None:
-        from grpc_health.v1 import health_pb2
+        self._methods[_SERVICE + "Check"] = grpc.unary_unary_rpc_method_handler(self._check)
+        self._methods[_SERVICE + "Watch"] = grpc.unary_stream_rpc_method_handler(self._watch)
 
-        codec = {
-            "request_deserializer": health_pb2.HealthCheckRequest.FromString,
-            "response_serializer": health_pb2.HealthCheckResponse.SerializeToString,
-        }
-        self._methods[_SERVICE + "Check"] = grpc.unary_unary_rpc_method_handler(self._check, **codec)
-        self._methods[_SERVICE + "Watch"] = grpc.unary_stream_rpc_method_handler(self._watch, **codec)
+    async def _check(self, request: bytes, context: Any) -> bytes:
+        serving = self._serving.get(_asked(request))
+        if serving is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service; '' asks for the whole daemon")
+        return _SERVING if serving else _NOT_SERVING
 
-    async def _check(self, request: Any, context: Any) -> Any:
-        return await (await self._ready()).Check(request, context)
-
-    async def _watch(self, request: Any, context: Any) -> None:
+    async def _watch(self, request: bytes, context: Any) -> None:
         servicer = await self._ready()
         # A task of its own: gRPC ends a call whose method returns, not one whose method was cancelled.
-        watch = asyncio.ensure_future(servicer.Watch(request, context))
+        watch = asyncio.ensure_future(servicer.Watch(_parsed(request), _Bytes(context)))
         self._watches.add(watch)
         try:
             await asyncio.wait({watch})
@@ -77,6 +79,30 @@ class Health(grpc.GenericRpcHandler):  # type: ignore[misc]
             for name, serving in self._serving.items():
                 await self._servicer.set(name, _status(serving))
         return self._servicer
+
+
+class _Bytes:
+    """The context of a stream of bytes, for a servicer that writes messages."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    async def write(self, message: Any) -> None:
+        await self._context.write(message.SerializeToString())
+
+
+def _asked(request: bytes) -> str:
+    """The name in a request; anything but the plain form of a short name is read with care, by the library."""
+    if not request:
+        return ""
+    plain = len(request) > 1 and request[0] == _SERVICE_FIELD and request[1] == len(request) - 2 < 0x80
+    return request[2:].decode("utf-8", errors="replace") if plain else str(_parsed(request).service)
+
+
+def _parsed(request: bytes) -> Any:
+    from grpc_health.v1 import health_pb2
+
+    return health_pb2.HealthCheckRequest.FromString(request)
 
 
 def _status(serving: bool) -> Any:
