@@ -23,9 +23,10 @@ from sidecar.search.views import Views
 from sidecar.search.words import WordSource
 from sidecar.settings import RecordSettings, SearchSettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import Disk, FileDisk, SessionDisk
+from sidecar.storage.disk import Disk, FileDisk
 from sidecar.storage.keys import ActorId, actor_id
 from sidecar.storage.save_state import SaveStates
+from sidecar.storage.session_disk import SessionDisk
 
 
 def owner(actor: str = "npc", save: str = "session", **more: str) -> ActorId:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sidecar.diagnostics import Diagnostic, Report
 from sidecar.settings import Config
-from sidecar.storage.disk import Disk, FileDisk, SessionDisk
+from sidecar.storage.disk import Disk, FileDisk
 from sidecar.storage.save_gate import SaveGate
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ _EMBEDDING = "lorekeeper.v1.EmbeddingService"
 def open_disk(folder: Path, config: Config, writable: Callable[[bool], None]) -> Disk:
     """The data folder, or process memory when the storage mode is ``session``."""
     if config.storage.mode == "session":
+        from sidecar.storage.session_disk import SessionDisk
+
         return SessionDisk(folder)
     return FileDisk(folder, durable=config.storage.durability == "full", writable=writable)
 

@@ -20,9 +20,9 @@ from sidecar.compaction.summaries import SummaryStore
 from sidecar.compaction.tokens import HeuristicCounter
 from sidecar.settings import ChatSettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import SessionDisk
 from sidecar.storage.keys import actor_id
 from sidecar.storage.save_state import SaveStates
+from sidecar.storage.session_disk import SessionDisk
 
 WHO = actor_id(actor="mira")
 ROLE = Role("Merchant", max_history_messages=2, summary=SummaryOptions(max_summary_tokens=0))

@@ -21,11 +21,11 @@ from sidecar.errors import Corrupt, LorekeeperError
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
 from sidecar.settings import ChatSettings, Config
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import SessionDisk
 from sidecar.storage.journal import encode
 from sidecar.storage.json_file import dump
 from sidecar.storage.keys import actor_id
 from sidecar.storage.save_state import SaveStates
+from sidecar.storage.session_disk import SessionDisk
 
 WHO = actor_id(actor="mira")
 

@@ -13,7 +13,7 @@ from sidecar.daemon.rooms import Rooms
 from sidecar.errors import Reason, TimedOut
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2, role_pb2
 from sidecar.settings import Config
-from sidecar.storage.disk import SessionDisk
+from sidecar.storage.session_disk import SessionDisk
 from sidecar.wire import Paging
 
 ACTOR = common_pb2.Actor(actor_id="mira")

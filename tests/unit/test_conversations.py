@@ -23,9 +23,9 @@ from sidecar.compaction.tokens import HeuristicCounter
 from sidecar.errors import LimitReached
 from sidecar.settings import ChatSettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import SessionDisk
 from sidecar.storage.keys import actor_id
 from sidecar.storage.save_state import SaveStates
+from sidecar.storage.session_disk import SessionDisk
 
 WHO = actor_id(save="slot", actor="mira")
 COUNTER = HeuristicCounter()

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sidecar.errors import Corrupt, LimitReached, NotReady, Reason, Unavailable
-from sidecar.storage.disk import FileDisk, SessionDisk
+from sidecar.storage.disk import FileDisk
+from sidecar.storage.session_disk import SessionDisk
 
 
 @pytest.fixture(params=[FileDisk, SessionDisk])

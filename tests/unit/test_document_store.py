@@ -11,9 +11,9 @@ from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit
 from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import SessionDisk
 from sidecar.storage.keys import actor_folder, actor_id
 from sidecar.storage.save_state import SaveStates
+from sidecar.storage.session_disk import SessionDisk
 
 MIRA = actor_id(actor="mira")
 

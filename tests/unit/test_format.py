@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sidecar.errors import Corrupt, NotReady, Reason
-from sidecar.storage.disk import SessionDisk
 from sidecar.storage.format import FORMAT, Migration, open_format
 from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.session_disk import SessionDisk
 
 
 class Killed(BaseException):

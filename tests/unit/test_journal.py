@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.errors import Corrupt, LimitReached, Reason
-from sidecar.storage.disk import Disk, FileDisk, SessionDisk
+from sidecar.storage.disk import Disk, FileDisk
 from sidecar.storage.journal import Journal, Loaded, encode
+from sidecar.storage.session_disk import SessionDisk
 
 ROWS = [{"op": "add", "text": "the wolf"}, {"op": "add", "text": "狼\u2028\n🐺"}, {"op": "forget", "ids": []}]
 

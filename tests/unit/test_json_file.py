@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sidecar.errors import Corrupt, Reason
-from sidecar.storage.disk import SessionDisk
 from sidecar.storage.json_file import dump, read_json, write_json
+from sidecar.storage.session_disk import SessionDisk
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from record_samples import House, owner, record
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.search.recall import Query
 from sidecar.settings import SearchSettings
-from sidecar.storage.disk import SessionDisk
+from sidecar.storage.session_disk import SessionDisk
 
 NPC = owner("npc")
 OTHERS = [

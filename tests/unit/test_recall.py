@@ -18,8 +18,8 @@ from sidecar.search.access import Access, allowed_owners
 from sidecar.search.outcome import Degraded
 from sidecar.search.recall import Query
 from sidecar.settings import SearchSettings
-from sidecar.storage.disk import SessionDisk
 from sidecar.storage.keys import ActorId, actor_folder
+from sidecar.storage.session_disk import SessionDisk
 
 NPC, OTHER, THIEF = owner("npc"), owner("other"), owner("thief")
 NOW = Moment("world", 100)

@@ -12,7 +12,7 @@ from sidecar.daemon.rooms import Rooms
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, role_pb2, search_pb2
 from sidecar.memory.moments import Moment
 from sidecar.settings import Config
-from sidecar.storage.disk import SessionDisk
+from sidecar.storage.session_disk import SessionDisk
 from sidecar.wire import Paging
 
 MOMENT = common_pb2.Moment(timeline_id="world", tick=40)

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sidecar.errors import Corrupt, LimitReached, Reason
-from sidecar.storage.disk import SessionDisk
 from sidecar.storage.keys import save_folder
 from sidecar.storage.save_state import SaveState, SaveStates
+from sidecar.storage.session_disk import SessionDisk
 
 
 class Counting(SessionDisk):

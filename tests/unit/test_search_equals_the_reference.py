@@ -18,7 +18,7 @@ from sidecar.search.options import Fusion, GivenWeights, Mode, Options
 from sidecar.search.recall import Query
 from sidecar.search.rerank import RerankOptions
 from sidecar.search.words import embedded_text
-from sidecar.storage.disk import SessionDisk
+from sidecar.storage.session_disk import SessionDisk
 
 NPC, OTHER = owner("npc"), owner("other")
 IDENTITY = EmbeddingIdentity("test", "fake", "1", 2)
