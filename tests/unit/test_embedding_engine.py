@@ -265,17 +265,27 @@ def test_states_are_told_from_loading_to_ready_to_none(tiny):
     assert states == [HostState.LOADING, HostState.READY, HostState.NONE]
 
 
-def test_a_call_while_the_model_loads_is_told_so(tiny):
+def test_a_call_while_the_model_loads_is_told_so(tiny, monkeypatch):
     async def run():
-        engine = engine_on(tiny)
-        steps = engine.load()
-        await anext(steps)
-        told = await reason(engine.embed(QUERY, ["cat"])), await reason(anext(engine.load("minilm")))
-        await steps.aclose()
-        await engine.close()
-        return told, engine.state
+        engine, begun, may_load = engine_on(tiny), asyncio.Event(), asyncio.Event()
+        load = engine.models._loaded
 
-    assert asyncio.run(run()) == ((Reason.MODEL_LOADING, Reason.MODEL_LOADING), HostState.NONE)
+        async def held(entry, tell):
+            begun.set()
+            await may_load.wait()
+            return await load(entry, tell)
+
+        monkeypatch.setattr(engine.models, "_loaded", held)
+        loading = asyncio.create_task(last(engine.load()))
+        await begun.wait()
+        told = await reason(engine.embed(QUERY, ["cat"])), await reason(anext(engine.load("minilm")))
+        may_load.set()
+        await loading
+        ready = engine.state
+        await engine.close()
+        return told, ready
+
+    assert asyncio.run(run()) == ((Reason.MODEL_LOADING, Reason.MODEL_LOADING), HostState.READY)
 
 
 def test_a_second_load_of_the_same_model_follows_the_first(tiny):
