@@ -68,6 +68,7 @@ def build(flavour: str, out: Path) -> Path:
         run_pyinstaller(flavour, out, Path(work))
         parts = parts_of(Path(work))
     folder = out / NAME
+    strip_symbols(folder)
     copy_licences(parts, folder / "licences", ROOT / "LICENSE")
     (folder / "sbom.cdx.json").write_text(bill_of_materials(parts, int(commit_time())), encoding="utf-8")
     write_manifest(folder, flavour, parts)
@@ -85,10 +86,19 @@ def run_pyinstaller(flavour: str, out: Path, work: Path) -> None:
     for module in left_out:
         command += ["--exclude-module", module]
     command += ["--collect-data", "sidecar"]
-    command += windows_options(work) if sys.platform == "win32" else ["--strip"]
+    command += windows_options(work) if sys.platform == "win32" else []
     shutil.rmtree(out / NAME, ignore_errors=True)
     environment = {**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": commit_time()}
     subprocess.run(command, check=True, env=environment)
+
+
+def strip_symbols(folder: Path) -> None:
+    """Take debug symbols out of libraries (Linux), but for those that wheels have packed: stripping breaks those."""
+    if not sys.platform.startswith("linux") or not shutil.which("strip"):
+        return
+    for library in sorted(folder.rglob("*.so*")):
+        if library.is_file() and not library.is_symlink() and not library.parent.name.endswith(".libs"):
+            subprocess.run(["strip", "--strip-unneeded", "-p", str(library)], check=True)
 
 
 def windows_options(work: Path) -> list[str]:
