@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
+_MOST_REORDERED = 4_096
+
 
 class Ranking:
     """All visible rows, ranked. ``words`` None asks for every row, by importance, then the newest first."""
@@ -88,7 +90,8 @@ class Ranking:
         order = self.options.order
         if order is None or self._everything or not limit:
             return limit
-        return limit + MAX_SHIFT if order.source_order_weight else max(limit, order.max_greedy_selections)
+        # Where the fused order counts for nothing, any hit may become the first.
+        return limit + MAX_SHIFT if order.source_order_weight else _MOST_REORDERED
 
     def reranking(self, rows: Sequence[int]) -> tuple[list[Candidate], RerankOptions] | None:
         """What a reranker is to be asked about rows in fused order; None where that order stands."""
