@@ -18,9 +18,8 @@ from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import SaveKey, Workers
-from sidecar.wire import Paging, actor_from, actor_to, page, state_to, time_to, token_key
+from sidecar.wire import Paging, actor_from, actor_to, key_from, page, state_to, time_to, token_key
 
-_MAX_KEY_CHARS = 512
 _MAX_SOURCES = 256
 _RESULT_CUT = "the rest did not fit into records.max_tool_result_chars"
 _ACTIONS = {name.removeprefix("DOCUMENT_ACTION_").lower(): value for name, value in memory_pb2.DocumentAction.items()}
@@ -85,7 +84,7 @@ class DocumentService:
     async def EditDocument(
         self, request: memory_pb2.EditDocumentRequest, context: Any
     ) -> memory_pb2.EditDocumentResponse:
-        who, key = actor_from(request.actor), _key(request.idempotency_key)
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         edits = _edits_from(request.edits, self._limits.max_edits)
         expected = request.expected_version if request.HasField("expected_version") else None
 
@@ -125,7 +124,7 @@ class DocumentService:
     async def RevertDocument(
         self, request: memory_pb2.RevertDocumentRequest, context: Any
     ) -> memory_pb2.RevertDocumentResponse:
-        who, key = actor_from(request.actor), _key(request.idempotency_key)
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         expected = request.expected_version if request.HasField("expected_version") else None
 
         def revert() -> memory_pb2.RevertDocumentResponse:
@@ -139,7 +138,7 @@ class DocumentService:
     async def ResetDocument(
         self, request: memory_pb2.ResetDocumentRequest, context: Any
     ) -> memory_pb2.ResetDocumentResponse:
-        who, key = actor_from(request.actor), _key(request.idempotency_key)
+        who, key = actor_from(request.actor), key_from(request.idempotency_key)
         expected = request.expected_version if request.HasField("expected_version") else None
 
         def reset() -> memory_pb2.ResetDocumentResponse:
@@ -175,7 +174,7 @@ class DocumentService:
             call_index=request.call_index,
             input_id=request.input_id,
             expected_version=request.expected_version if request.HasField("expected_version") else None,
-            idempotency_key=_key(request.idempotency_key),
+            idempotency_key=key_from(request.idempotency_key),
             moment=moment_from(request.moment) if request.HasField("moment") else None,
             sources=tuple(owners_in(request.sources, who.save, "sources", _MAX_SOURCES)),
         )
@@ -215,7 +214,7 @@ class DocumentService:
 
     async def EraseActor(self, request: memory_pb2.EraseActorRequest, context: Any) -> memory_pb2.EraseActorResponse:
         who = actor_from(request.actor)
-        _key(request.idempotency_key)
+        key_from(request.idempotency_key)
 
         def erase() -> memory_pb2.EraseActorResponse:
             erased = self._files.measure(who) if request.dry_run else self._files.erase(who)
@@ -264,18 +263,6 @@ def _version_to(version: Version, *, content: bool) -> memory_pb2.DocumentVersio
     if content:
         message.content = version.content
     return message
-
-
-def _key(key: str) -> str:
-    if len(key) > _MAX_KEY_CHARS:
-        raise InvalidInput(
-            f"idempotency_key has {len(key)} characters; the limit is {_MAX_KEY_CHARS}",
-            reason=Reason.FIELD_TOO_LONG,
-            field="idempotency_key",
-            limit="max_key_chars",
-            value=_MAX_KEY_CHARS,
-        )
-    return key
 
 
 def _check_arguments(arguments_json: str, most: int) -> None:

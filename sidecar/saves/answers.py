@@ -9,10 +9,10 @@ import hashlib
 from collections import OrderedDict
 from typing import Any, TypeVar
 
-from sidecar.errors import AlreadyExists, InvalidInput, Reason
+from sidecar.errors import AlreadyExists, Reason
+from sidecar.wire import key_from
 
 T = TypeVar("T")
-_MAX_KEY_CHARS = 512
 
 
 class Request:
@@ -20,15 +20,7 @@ class Request:
 
     def __init__(self, method: str, message: Any) -> None:
         """Raises InvalidInput for a key that is too long."""
-        key: str = message.idempotency_key
-        if len(key) > _MAX_KEY_CHARS:
-            raise InvalidInput(
-                f"idempotency_key has {len(key)} characters; the limit is {_MAX_KEY_CHARS}",
-                reason=Reason.FIELD_TOO_LONG,
-                field="idempotency_key",
-                limit="max_key_chars",
-                value=_MAX_KEY_CHARS,
-            )
+        key = key_from(message.idempotency_key)
         asked = type(message)()
         asked.CopyFrom(message)
         asked.idempotency_key = ""
