@@ -160,7 +160,7 @@ def test_flushing_some_owners_keeps_the_inbox_until_all_are_moved(house):
 
 
 def test_who_adds_faster_than_the_disk_moves_helps_to_move(tmp_path):
-    house = house_on(tmp_path, max_waiting_owners=2)
+    house = house_on(tmp_path, max_waiting_bytes=1_000)
     for number in range(6):
         add_to_many(house, *(owner(f"npc {number}.{n}") for n in range(2)))
     assert house.disk.exists(journal_of(house, owner("npc 0.0")))
@@ -373,7 +373,7 @@ actions = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(actions)
 def test_whatever_is_done_in_whatever_order_a_restart_changes_nothing(steps):
-    house = House(SessionDisk(Path("/session")), RecordSettings(max_cached_owners=16, max_waiting_owners=1))
+    house = House(SessionDisk(Path("/session")), RecordSettings(max_cached_owners=16, max_waiting_bytes=1))
     owners = [NPC, OTHER, THIRD]
     expected: dict = {who: {} for who in owners}
     for action, name, number in steps:
