@@ -10,7 +10,7 @@ from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, save_pb2, save_pb2_grpc
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, save_pb2, save_pb2_grpc, system_pb2
 
 
 @pytest.fixture
@@ -357,6 +357,19 @@ def test_a_summary_that_its_model_did_not_write_is_told(game, server):
         turns = [game.send(f"Line {number}") for number in range(3)]
     assert turns[-1].warnings == ["SUMMARY_FALLBACK"]
     assert "Line 0" in server.turns[-1].said
+
+
+def test_a_fold_behind_a_turn_that_fails_is_told_as_a_diagnostic(start_daemon, actor, server):
+    daemon = start_daemon()
+    game = TurnClient(daemon.client, actor, server)
+    game.put_role(max_history_messages=2, summary={"background": True, "backend_id": "nowhere"})
+    for number in range(3):
+        assert game.send(f"Line {number}").completed.text
+    watched = daemon.client.system.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest(after_sequence=0), timeout=30)
+    told = next(each.diagnostic for each in watched if each.diagnostic.code == "background_fold_failed")
+    watched.cancel()
+    assert dict(told.details) == {"reason": "BACKEND_NOT_FOUND"}
+    assert len(game.messages()) == 6
 
 
 def test_an_unknown_backend_is_told_in_the_details(game):
