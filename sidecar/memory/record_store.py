@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from sidecar.diagnostics import Report
 from sidecar.errors import AlreadyExists, LimitReached, NotFound, NotReady, Reason
 from sidecar.memory.open_owner import FILE, OpenOwner
-from sidecar.memory.open_saves import OpenSave, OpenSaves
+from sidecar.memory.open_save import OpenSave
+from sidecar.memory.open_saves import OpenSaves
 from sidecar.memory.owner_records import Entry, add_row, forget_row, owner_shown, share_row_of
 from sidecar.memory.record_catalog import Catalog, KnownFacts
 from sidecar.memory.records import Record, Share, hash_of_row, record_row
