@@ -13,7 +13,8 @@ from sidecar.embedding.vectors import VectorStore
 from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark, Item
 from sidecar.memory.groups import GroupStore
 from sidecar.memory.moments import Moment
-from sidecar.memory.record_store import RecordStore
+from sidecar.memory.open_saves import NothingKnown
+from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.memory.records import Kind, Record, RecordHead
 from sidecar.search.indexer import Indexer, Indexes
 from sidecar.search.recall import Recall
@@ -37,6 +38,26 @@ def record(record_id: str, text: str = "", *, tick: int = 1, **head: Any) -> Rec
     """M of the cases: scope personal, kind Fact, payload {"text": text}, timeline world, searchable text = text."""
     given = {"scope": "personal", "kind": Kind.FACT, "moment": Moment("world", tick), **head}
     return Record(RecordHead(record_id, **given), json.dumps({"text": text}, ensure_ascii=False), text)
+
+
+def store_on(disk: Disk, actors: Actors, saves: SaveStates) -> RecordStore:
+    """A store without an index behind it."""
+    return RecordStore(
+        disk,
+        actors,
+        saves,
+        RecordSettings(),
+        known=NothingKnown(),
+        retention=lambda who: None,
+        report=lambda diagnostic: None,
+    )
+
+
+def archived(store: RecordStore, who: ActorId) -> list[Stored]:
+    """The archived turns of an actor, in the order of their addition."""
+    with store.opened(who) as opened:
+        turns = [entry for entry in opened.records().entries.values() if entry.head.archived]
+        return list(store.stored_many(opened, turns))
 
 
 @dataclass

@@ -110,13 +110,14 @@ class RecordRooms:
 
         return Views(self.words, self._config.search)
 
-    def tools(self, offers: Callable[[str, str], bool]) -> list[Tool]:
-        """The tools of a model; ``offers`` tells whether a role has one, by its name."""
+    def tools(self, offers: Callable[[str, str], bool], archived_for: Callable[[str], bool]) -> list[Tool]:
+        """The tools of a model; ``offers`` tells whether a role has one, by its name, and ``archived_for`` whether its
+        archived turns are searched."""
         from sidecar.memory.remember_tool import RememberTool
         from sidecar.search.tool import SearchTool
 
         limits, find = self._config.records, self._search().finder.from_thread
-        return [RememberTool(self.store, limits, offers), SearchTool(find, limits, offers)]
+        return [RememberTool(self.store, limits, offers), SearchTool(find, limits, offers, archived_for)]
 
     @cached_property
     def answers(self) -> KeptAnswers:
@@ -151,6 +152,11 @@ class RecordRooms:
         from sidecar.search.index_status import IndexStatus
 
         return IndexStatus(self.store, self.indexes, self.indexer, self._words_version)
+
+    def followed_store(self) -> RecordStore:
+        """The store, what is written to it being indexed behind."""
+        self.follow_behind()
+        return self.store
 
     def follow_behind(self) -> None:
         """Have the inboxes emptied, the index kept up to date and vectors made from now on."""

@@ -1,6 +1,7 @@
 """The derived index of one save: what is known of its owners, and the words of their records.
 
-    owners   folder, address (JSON), size of its journal, number of its last row, records, targets (JSON)
+    owners   folder, address (JSON), size of its journal, number of its last row, records, targets (JSON), how many of
+             the records are archived turns
     words    owner, hash of the record's content → length in words, terms joined by spaces, hash of the text to embed
     near     owner, hash of the record's content → id of an earlier record that says nearly the same
 
@@ -47,8 +48,9 @@ MIGRATIONS = (
         PRIMARY KEY (owner, hash)
     ) WITHOUT ROWID
     """,
+    "ALTER TABLE owners ADD COLUMN archived INTEGER NOT NULL DEFAULT 0",
 )
-_OWNERS = "SELECT folder, address, size, last, records, targets FROM owners"
+_OWNERS = "SELECT folder, address, size, last, records, targets, archived FROM owners"
 _OWN = "owner = (SELECT owner FROM owners WHERE folder = ?)"
 
 
@@ -62,6 +64,7 @@ class OwnerRow:
     last: int
     records: int
     targets: str
+    archived: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +174,10 @@ def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> list
     for update in updates:
         row = update.row
         database.execute(
-            "INSERT INTO owners (folder, address, size, last, records, targets) VALUES (?, ?, ?, ?, ?, ?) "
+            "INSERT INTO owners (folder, address, size, last, records, targets, archived) VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (folder) DO UPDATE SET size = excluded.size, last = excluded.last, "
-            "records = excluded.records, targets = excluded.targets",
-            (row.folder, row.address, row.size, row.last, row.records, row.targets),
+            "records = excluded.records, targets = excluded.targets, archived = excluded.archived",
+            (row.folder, row.address, row.size, row.last, row.records, row.targets, row.archived),
         )
         (owner,) = database.execute("SELECT owner FROM owners WHERE folder = ?", (row.folder,)).fetchone()
         for old in update.removed:

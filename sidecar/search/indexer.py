@@ -274,12 +274,13 @@ def _row(owner: OpenOwner) -> OwnerRow:
         last=owner.records().last,
         records=facts.count,
         targets=json.dumps(sorted(map(_name, facts.targets)), ensure_ascii=False),
+        archived=facts.archived,
     )
 
 
 def _facts(row: OwnerRow, save: str) -> tuple[ActorId, OwnerFacts]:
     targets = frozenset(_target(name, save) for name in json.loads(row.targets))
-    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, targets)
+    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, targets, row.archived)
 
 
 def _name(target: Hashable) -> str:

@@ -44,12 +44,15 @@ class SearchService:
         status: IndexStatus,
         vectors: VectorIndex,
         settings_of: Callable[[str], save_pb2.SaveSettings],
+        archived_for: Callable[[str], bool],
         saves: SaveStates,
         workers: Workers,
         limits: SearchSettings,
         record_limits: RecordSettings,
     ) -> None:
-        """``settings_of`` tells what a save has put as its defaults."""
+        """``settings_of`` tells what a save has put as its defaults, ``archived_for`` whether a role's archived turns
+        are searched."""
+        self._archived_for = archived_for
         self._finder = finder
         self._at_hand = at_hand
         self._answers = RecentAnswers(limits.max_recent_answers)
@@ -81,7 +84,7 @@ class SearchService:
         if not is_quick(query):
             return b"", None
         with suppress(NotAtHand):
-            version = self._at_hand.version(query.who.save), self._vectors.version
+            version = self._at_hand.version(query.who.save), self._vectors.version, query.wanted
             return request.SerializeToString(deterministic=True), version
         return b"", None
 
@@ -143,12 +146,12 @@ class SearchService:
         if asked < 0:
             raise InvalidInput("limit is below 0", reason=Reason.FIELD_INVALID, field="limit")
         wanted = checked_filter(filter_from(request.filter), "filter", self._record_limits)
-        leaves_out = request.HasField("include_archive") and not request.include_archive
+        archive = request.include_archive if request.HasField("include_archive") else self._archived_for(who.role)
         return Query(
             who=who,
             owners=allowed_owners(who, named, sources),
             text=checked_text(request.text, "text", self._limits.max_query_chars),
-            wanted=without_archive(wanted) if leaves_out else wanted,
+            wanted=wanted if archive else without_archive(wanted),
             limit=min(asked, self._limits.max_hits),
             groups=request.include_groups if request.HasField("include_groups") else not named,
             shared=request.include_shared if request.HasField("include_shared") else not named,
