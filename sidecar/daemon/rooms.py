@@ -215,6 +215,7 @@ class Rooms:
             workers=self.workers,
             paging=self._paging,
             search=lambda: self.search,
+            languages_put=lambda folder: self.save.settings.languages(folder),
         )
 
     @cached_property
@@ -256,6 +257,7 @@ class Rooms:
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
             paging=self._paging,
+            settings_changed=lambda save: self.records.settings_changed(save),
         )
 
     @cached_property

@@ -149,6 +149,7 @@ class SearchRooms:
         return VectorIndex(
             self._engine,
             self._vectors,
+            self.feed,
             self._records.store,
             self._records.indexes,
             self.texts,
@@ -183,6 +184,7 @@ class SearchRooms:
             at_hand=self.at_hand,
             status=self._records.status,
             vectors=self.index,
+            near=self.near_duplicates,
             settings_of=self._settings_of,
             archived_for=self._archived_for,
             saves=self._saves,

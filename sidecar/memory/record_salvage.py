@@ -1,4 +1,4 @@
-"""What can still be read of a damaged ``records.jsonl``: every line that is whole and says something of what is there."""
+"""What can still be read of a damaged ``records.jsonl``: every whole line that says something of what is there."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from sidecar.memory.record_ids import TURN_PREFIX
 from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of
 from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.views import Views
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
@@ -39,7 +40,10 @@ class RecordPart:
         indexer: Indexer,
         views: Views,
         answers: KeptAnswers,
+        *,
+        languages: SaveLanguages,
     ) -> None:
+        self._languages = languages
         self._disk = disk
         self._records = records
         self._groups = groups
@@ -100,6 +104,7 @@ class RecordPart:
     def _forget_cached(self, save: str) -> None:
         self._indexer.rest(save)
         self._records.exchanged(save)
+        self._languages.forget(save)
         self._groups.forget_cached(save)
         self._views.forget(save)
         self._answers.forget(save)

@@ -93,10 +93,14 @@ def play(disk, acknowledged):
 
 def where_things_are(disk):
     conversations, records = opened(CrashingDisk(after=disk))
-    pending = conversations.begin(WHO, limits(), COUNTER)
-    snapshot, whole = pending.run(), [stored.record.text for stored in archived(records, WHO)]
-    assert set(lines(pending.base.text)) <= set(whole)
+    snapshot = conversations.begin(WHO, limits(), COUNTER).run()
+    whole = [stored.record.text for stored in archived(records, WHO)]
     return lines(snapshot.summary), [message.content for message in snapshot.recent], whole
+
+
+def folded_for_good(disk):
+    conversations, _ = opened(CrashingDisk(after=disk))
+    return lines(conversations.begin(WHO, limits(), COUNTER).base.text)
 
 
 def lines(summary):
@@ -118,6 +122,7 @@ def test_wherever_it_dies_each_message_that_was_told_is_in_one_place():
         assert set(acknowledged) <= set(found)
         assert len(set(found) - set(acknowledged)) <= 1
         assert len(whole) == len(set(whole))
+        assert set(folded_for_good(disk)) <= set(whole)
         if ended:
             assert writes > 15
             return

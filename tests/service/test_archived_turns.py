@@ -257,9 +257,7 @@ def test_a_restore_takes_turns_back_with_the_history_that_they_left(talk):
     talk.small_talk(tick=9)
     talk.chat.compact(talk.actor, history_tokens=200)
     assert talk.texts()[0] == PROMISE
-    restore = save_pb2.RestoreCheckpointRequest(
-        save_id=talk.actor.save_id, checkpoint_id=made.checkpoint.checkpoint_id
-    )
+    restore = save_pb2.RestoreCheckpointRequest(save_id=talk.actor.save_id, checkpoint_id=made.checkpoint.checkpoint_id)
     saves.RestoreCheckpoint(restore)
     assert talk.listed() == []
     assert talk.chat.texts(talk.actor) == [PROMISE]

@@ -405,6 +405,26 @@ def test_a_damaged_vector_is_left_out_told_and_made_again(meaning, make_daemon, 
     until(lambda: not records.search("cat bread").degraded)
 
 
+@pytest.mark.parametrize("value", [b"\x00" * 8, b"\x00\x00\xc0\x7f" * 2], ids=["zero", "nan"])
+def test_c6_c7_damaged_vectors_are_counted_and_made_again_by_a_rebuild(meaning, make_daemon, actor, value):
+    daemon = make_daemon(*meaning.settings()).start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"), m("m2", "bread"))
+    all_ready(records, 2)
+    daemon.stop()
+    spoil(daemon.folder, "UPDATE vectors SET value = ? WHERE id = 1", value)
+    records = Records(daemon.restart().client, actor)
+    until(lambda: records.status().HasField("identity"))
+    status = records.status()
+    assert (status.total, status.ready, status.pending, status.stale, status.damaged) == (2, 1, 1, 0, 1)
+    assert (status.state, status.requires_rebuild) == (search_pb2.INDEX_STATE_DEGRADED, True)
+    (*_, done) = records.rebuild(vectors=True)
+    assert (done.skipped, done.failed) == (1, 0)
+    status = records.status()
+    assert (status.ready, status.damaged, status.requires_rebuild) == (2, 0, False)
+    assert not records.search("cat bread").degraded
+
+
 def test_c10_c13_vectors_that_are_garbled_or_deleted_are_made_again(meaning, make_daemon, actor):
     daemon = make_daemon(*meaning.settings()).start()
     records = Records(daemon.client, actor)
@@ -484,6 +504,10 @@ def test_a_record_that_says_nearly_the_same_is_flagged_never_dropped(house):
     until(lambda: records.get("second").near_duplicate_of == "first")
     assert records.get("goal").near_duplicate_of == records.get("bread").near_duplicate_of == ""
     assert records.get("first").near_duplicate_of == ""
+    near = {hit.record.record_id: hit.record.near_duplicate_of for hit in records.search("cat").hits}
+    assert near == {"first": "", "second": "first", "goal": "", "bread": ""}
+    records.forget("first")
+    assert {hit.record.near_duplicate_of for hit in records.search("cat").hits} == {""}
 
 
 def test_a_text_that_was_embedded_before_is_flagged_in_the_answer(house):
