@@ -1,15 +1,18 @@
 """Rows C and F of the cases, and the faults of hybrid search, over a real socket with an embedding server F."""
 
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
+import grpc
 import pytest
 from client import failure
 from fake_meaning import fake_meaning
 from records_client import Records, m, wanted
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2, system_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, save_pb2_grpc, search_pb2, system_pb2
 
 READY, PENDING = memory_pb2.EMBEDDING_STATE_READY, memory_pb2.EMBEDDING_STATE_PENDING
 VECTOR, LEXICAL = search_pb2.SEARCH_MODE_VECTOR, search_pb2.SEARCH_MODE_LEXICAL
@@ -480,16 +483,74 @@ def count_vectors(folder) -> int:
         database.close()
 
 
+# owners erased and saves restored under a search
+
+
+@contextmanager
+def searching(ask, *, threads: int = 3):
+    """Asks again and again; what was answered, and the codes of calls that were ended, once it is over."""
+    answers, ended, over = [], [], threading.Event()
+
+    def ask_on():
+        while not over.is_set():
+            try:
+                answers.append(ask())
+            except grpc.RpcError as error:
+                ended.append(error.code().name)
+
+    with ThreadPoolExecutor(threads) as pool:
+        asking = [pool.submit(ask_on) for _ in range(threads)]
+        try:
+            until(lambda: len(answers) > threads)
+            yield answers, ended
+        finally:
+            over.set()
+        for one in asking:
+            one.result()
+
+
 def test_an_owner_that_is_erased_while_it_is_searched_leaves_whole_answers(house):
     records = house()
     records.add(*(m(f"m{n}", f"feline {n}") for n in range(200)))
     all_ready(records, 200)
-    with ThreadPoolExecutor(2) as threads:
-        searches = [threads.submit(records.search, "feline", limit=200) for _ in range(20)]
+    with searching(lambda: records.search("feline", limit=200)) as (answers, ended):
         records.memory.EraseActor(memory_pb2.EraseActorRequest(actor=records.actor))
-        counts = {len(search.result().hits) for search in searches}
-    assert counts <= {0, 200}
-    assert records.found("feline") == []
+        until(lambda: not answers[-1].hits)
+    assert {len(answer.hits) for answer in answers} == {0, 200}
+    assert not any("INDEX_DAMAGED" in degraded(answer) for answer in answers)
+    assert set(ended) <= {"ABORTED", "FAILED_PRECONDITION"}
+
+
+def test_an_owner_that_is_erased_while_others_search_what_it_shared_leaves_the_rest(house):
+    records = house()
+    witness = records.other("witness")
+    records.add(*(m(f"own{n}", f"feline {n}") for n in range(30)), actor=witness)
+    records.add(*(m(f"m{n}", f"feline {n}", audience=["*"]) for n in range(30)))
+    all_ready(records, 60)
+    with searching(lambda: records.search("feline", witness, limit=200)) as (answers, ended):
+        records.memory.EraseActor(memory_pb2.EraseActorRequest(actor=records.actor))
+        until(lambda: len(answers[-1].hits) == 30)
+    assert {len(answer.hits) for answer in answers} == {30, 60}
+    assert set(ended) <= {"ABORTED", "FAILED_PRECONDITION"}
+
+
+def test_a_save_that_is_restored_while_it_is_searched_answers_from_one_epoch(house):
+    records = house()
+    saves = save_pb2_grpc.SaveServiceStub(records.channel)
+    slot = {"save_id": records.actor.save_id}
+    records.add(*(m(f"old{n}", f"feline {n}") for n in range(60)))
+    kept = saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(**slot)).checkpoint.checkpoint_id
+    records.add(*(m(f"new{n}", f"feline {60 + n}") for n in range(60)))
+    all_ready(records, 120)
+    with searching(lambda: records.search("feline", limit=200)) as (answers, ended):
+        for _ in range(4):
+            saves.RestoreCheckpoint(save_pb2.RestoreCheckpointRequest(checkpoint_id=kept, **slot))
+        until(lambda: answers[-1].save.epoch == 4)
+    for answer in answers:
+        found = {hit.record.record_id for hit in answer.hits}
+        assert len(found) == (60 if answer.save.epoch else 120)
+        assert not answer.save.epoch or not any(record_id.startswith("new") for record_id in found)
+    assert set(ended) <= {"ABORTED", "FAILED_PRECONDITION"}
 
 
 # near duplicates
