@@ -116,4 +116,4 @@ class OpenSave:
 def facts_of(owner: OpenOwner) -> OwnerFacts:
     """What the catalog must know of an owner."""
     records = owner.records()
-    return OwnerFacts(owner.size, len(records.entries), frozenset(records.addressed))
+    return OwnerFacts(owner.size, len(records.entries), frozenset(records.addressed), records.archived)
