@@ -17,7 +17,7 @@ from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, 
 from sidecar.chat.backends.offline import offline_answer
 from sidecar.chat.backends.profile import ToolChannel
 from sidecar.chat.backends.retries import Smaller, may_fall_back, may_retry, smaller
-from sidecar.chat.backends.wire import Answer, Ask, WireMessage
+from sidecar.chat.backends.wire import USER, Answer, Ask, WireMessage
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.turns.ahead import Ahead, Pieces
 from sidecar.chat.turns.choice import Chosen, fallback_of
@@ -27,7 +27,7 @@ from sidecar.chat.turns.input import ToolChoice
 from sidecar.chat.turns.meter import Meter, cut_in_silence
 from sidecar.chat.turns.opening import Opening
 from sidecar.chat.turns.speech import Room, Speech
-from sidecar.chat.turns.tools import TurnTool, text_contract
+from sidecar.chat.turns.tools import TurnTool, forced_call, text_contract
 from sidecar.compaction.tokens import CounterKind
 
 _TRUNCATED = (
@@ -185,7 +185,7 @@ class Asking:
         native = with_tools and chosen.native
         form = opening.turn.form
         return Ask(
-            messages=[*self._prompt_messages(with_tools=with_tools), *added],
+            messages=[*self._prompt_messages(choice), *added],
             tools=[tool.function() for tool in self.prompt.tools] if native else [],
             tool_choice=choice,
             model=chosen.model,
@@ -194,11 +194,15 @@ class Asking:
             schema=form.schema if form else None,
         )
 
-    def _prompt_messages(self, *, with_tools: bool) -> list[WireMessage]:
+    def _prompt_messages(self, choice: str | Mapping[str, Any]) -> list[WireMessage]:
+        """What is forced in this turn alone stands beside its line: the beginning stays as it was."""
         messages = [WireMessage(message.role, message.content) for message in self.prompt.messages]
         contract = text_contract(self._tools) if not self.chosen.native else ""
         if contract:
             messages[0] = replace(messages[0], content=f"{messages[0].content}\n\n{contract}".strip())
+        forced = forced_call(choice) if contract else ""
+        if forced:
+            messages.insert(max(1, len(messages) - 1), WireMessage(USER, forced))
         return messages
 
     def _speech(self, *, with_tools: bool) -> Speech:
