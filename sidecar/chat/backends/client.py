@@ -191,11 +191,18 @@ class _Stream:
 
 
 async def _next(chunks: AsyncIterator[bytes], grace: float | None) -> bytes | None:
-    """The next bytes; None at the end, or where an answer that is complete brings no more within ``grace`` seconds."""
+    """The next bytes; None at the end.
+
+    Where the answer is complete, ``grace`` is how many seconds more may take, and a connection that breaks is an end.
+    """
+    if grace is None:
+        return await anext(chunks, None)
+    import httpx
+
     try:
         async with asyncio.timeout(grace):
             return await anext(chunks, None)
-    except TimeoutError:
+    except (TimeoutError, httpx.HTTPError):
         return None
 
 
