@@ -105,7 +105,13 @@ def test_a_compaction_costs_one_cold_turn_at_most(game):
 
 def prompts_of(game: TurnClient, turns: int, **role: Any) -> list[Turn]:
     """Turns of one conversation whose beginning is long enough that a line is a small part of each prompt."""
-    game.put_role(system_prompt=LONG_PROMPT, use_universal_prefix=False, allowed_tools={"names": []}, **role)
+    game.put_role(
+        system_prompt=LONG_PROMPT,
+        use_universal_prefix=False,
+        allowed_tools={"names": []},
+        summary={"use_model": False},
+        **role,
+    )
     return [game.send(f"And what came {number} days later?") for number in range(turns)]
 
 
