@@ -30,7 +30,7 @@ from daemon import daemon, echo_server, p50
 from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, chat_pb2_grpc, common_pb2
 
 WORDS = 20
-THINKING_SECONDS, WORD_SECONDS = 1.0, 0.1
+THINKING_SECONDS, WORD_SECONDS = 2.0, 0.2
 GOALS = {"added_ratio": 5.0, "stream_mb": 1.0, "paced_first_p99_ms": 100.0, "paced_word_p99_ms": 100.0}
 
 
@@ -217,7 +217,7 @@ def measure(turns: int, streams: int) -> dict[str, float]:
         crowd = many_streams(stub, token, streams, 5)
         took = time.perf_counter() - began
         resident = psutil.Process(process.pid).memory_info().rss
-        firsts, words = paced_streams(stub, token, streams, 3)
+        firsts, words = paced_streams(stub, token, streams, 2)
     added = statistics.median(through) - direct
     return {
         "echo_ms": floor * 1_000,

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from sidecar.compaction.tokens import TokenCounter
 
 ELLIPSIS = "…"
+# In how many steps a steady suffix of a text grows.
+_STEPS = 8
 # How far around the place that proportion tells a suffix is sought first.
 _NEAR = 16
 
@@ -47,6 +49,20 @@ def newest_suffix(text: str, cap: int, counter: TokenCounter) -> str:
 
     likely = len(text) - len(text) * cap // tokens
     return ELLIPSIS + text[_first_true_near(fits, likely, len(text)) :].lstrip()
+
+
+def steady_suffix(text: str, cap: int, counter: TokenCounter) -> str:
+    """A suffix like the newest that keeps to the cap, which stays when cap or counts change a little.
+
+    What is left of a window changes with every line of the player, and estimates are corrected with every answer. A
+    copy that was cut anew each time would empty the model server's prompt cache at every turn.
+    """
+    newest = newest_suffix(text, cap, counter)
+    step = max(1, len(text) // _STEPS)
+    kept = len(newest) - len(ELLIPSIS)
+    if newest == text or kept < step:
+        return newest
+    return ELLIPSIS + text[len(text) - kept + kept % step :].lstrip()
 
 
 def one_line(text: str) -> str:
