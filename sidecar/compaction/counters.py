@@ -1,7 +1,7 @@
 """Which counter counts for whom: an exact one where a tokenizer is at hand, else the calibrated estimate.
 
 Scales are learnt from what backends report, one for each model, and live as long as the process. Counts follow in
-steps: a number that moved with every answer would move what fits a prompt, and so empty the model server's prompt cache.
+steps: a number that moved with every answer would move what fits a prompt, and empty the model server's prompt cache.
 """
 
 from __future__ import annotations
