@@ -65,6 +65,16 @@ class Channel:
     normalised: Floats
     weight: float
 
+    def of(self, row: int) -> tuple[float, int, float] | None:
+        """Score, place (equal ones share theirs) and normalised score of a row; None where it was not found."""
+        import numpy as np
+
+        if not self.found[row]:
+            return None
+        score = self.scores[row]
+        # What scores more than a row that was found was found as well.
+        return float(score), 1 + int(np.count_nonzero(self.scores > score)), float(self.normalised[row])
+
 
 @dataclass(frozen=True)
 class Lexicon:
@@ -74,9 +84,9 @@ class Lexicon:
     lengths: Floats
 
 
-def default_weights(around: Neighbours) -> Weights:
-    """The weights of a query that names none."""
-    return TALK_WEIGHTS if around.exist else ALONE_WEIGHTS
+def default_weights(*, talks: bool) -> Weights:
+    """The weights of a query that names none; ``talks``: some rows are neighbours in a conversation."""
+    return TALK_WEIGHTS if talks else ALONE_WEIGHTS
 
 
 def words_channels(words: Sequence[Word], lexicon: Lexicon, around: Neighbours, weights: Weights) -> dict[str, Channel]:

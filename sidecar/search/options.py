@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from sidecar.search.channels import EQUAL_WEIGHTS, Weights, default_weights
-from sidecar.search.context import Neighbours
 from sidecar.search.fusion import RRF_K
 from sidecar.search.rerank import RerankOptions
 
@@ -51,9 +50,10 @@ class Options:
         """The same where no vector can be had."""
         return replace(self, mode=Mode.LEXICAL)
 
-    def weights(self, around: Neighbours) -> Weights:
-        """The weight of each channel; a mode takes the other channels out."""
-        usual = EQUAL_WEIGHTS if self.fusion is Fusion.RECIPROCAL_RANK else default_weights(around)
+    def weights(self, *, talks: bool) -> Weights:
+        """The weight of each channel, by whether some rows are neighbours in a conversation; a mode takes the other
+        channels out."""
+        usual = EQUAL_WEIGHTS if self.fusion is Fusion.RECIPROCAL_RANK else default_weights(talks=talks)
         names = ("words", "meaning", "context_words", "context_meaning")
         given = {name: getattr(self.given, name) for name in names}
         weights = replace(usual, **{name: value for name, value in given.items() if value is not None})
