@@ -5,6 +5,7 @@ The room stores them and checks what concerns it; those that take effect elsewhe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import save_folder
-from sidecar.storage.save_state import SaveStates
+from sidecar.storage.save_state import SaveAbout, SaveStates
 
 _FORMAT = 1
+_MOST_KNOWN = 1_024
 _FILE = "settings.json"
 
 
@@ -24,10 +26,19 @@ class SaveSettingsStore:
     def __init__(self, disk: Disk, states: SaveStates) -> None:
         self._disk = disk
         self._states = states
+        # With what was known of the save then: a save that was exchanged is read anew.
+        self._known: dict[str, tuple[SaveAbout, Mapping[str, Any]]] = {}
+        self._lock = threading.Lock()
 
-    def read(self, save: str) -> dict[str, Any]:
+    def read(self, save: str) -> Mapping[str, Any]:
         """What was put; empty where nothing was. Raises Corrupt."""
-        return self._read(save_folder(self._disk.root, save))
+        about, known = self._states.about(save), self._known.get(save)
+        if known is None or known[0] is not about:
+            with self._lock:
+                known = self._known[save] = about, self._read(save_folder(self._disk.root, save))
+                if len(self._known) > _MOST_KNOWN:
+                    del self._known[next(iter(self._known))]
+        return known[1]
 
     def name(self, save: str) -> str:
         """The name of the save for people. Raises Corrupt."""
@@ -39,7 +50,9 @@ class SaveSettingsStore:
             return
         self._states.ensure(save)
         self._states.changed(save)
-        self._write(save_folder(self._disk.root, save), settings)
+        with self._lock:
+            self._write(save_folder(self._disk.root, save), settings)
+            self._known.pop(save, None)
 
     def rename(self, folder: Path, name: str) -> None:
         """Give the save whose files are prepared in ``folder`` another name."""

@@ -64,16 +64,17 @@ class PlainChannel:
 
 def bm25(words: Iterable[Word], lexicon: PlainLexicon, *, b: float = B) -> Scores:
     """The score of each row that holds a word of the query."""
-    lengths, scores = lexicon.lengths, dict[int, float]()
-    total = len(lengths)
-    mean = sum(max(length, 1.0) for length in lengths) / total if total else 1.0
+    scores: Scores = {}
+    sizes = [length if length > 1.0 else 1.0 for length in lexicon.lengths]
+    total = len(sizes)
+    mean = sum(sizes) / total if sizes else 1.0
     for word in words:
         best: Scores = {}
         for term in word:
             posting = lexicon.postings.get(term, {})
             worth = rarity(total, len(posting)) * (1.0 if term == word[0] else STAND_IN_WORTH)
             for row, count in posting.items():
-                damping = K1 * (1 - b + b * max(lengths[row], 1.0) / mean)
+                damping = K1 * (1 - b + b * sizes[row] / mean)
                 score = worth * count * (K1 + 1) / (count + damping)
                 if score > best.get(row, 0.0):
                     best[row] = score

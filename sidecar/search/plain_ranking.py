@@ -21,7 +21,7 @@ from sidecar.search.plain_channels import (
     words_channels,
 )
 from sidecar.search.ranking import Ranking
-from sidecar.search.visible import Visible
+from sidecar.search.visible import Visible, name_order
 
 if TYPE_CHECKING:
     from sidecar.search.columns import Floats
@@ -72,8 +72,8 @@ class PlainRanking(Ranking):
         return -self.scores[row], -entry.head.importance * known.weight, -entry.head.moment.tick
 
     def _tie(self, row: int) -> tuple[Any, ...]:
-        _, entry, known = self._visible.at(row)
-        return -entry.head.importance * known.weight, -entry.head.moment.tick, self._name(row)
+        who, entry, known = self._visible.at(row)
+        return -entry.head.importance * known.weight, -entry.head.moment.tick, name_order(who, entry)
 
     def _word_score(self, word: Word, row: int) -> float:
         return bm25([word], self._lexicon).get(row, 0.0)

@@ -15,7 +15,7 @@ from sidecar.search.fusion import clear_difference_of_ranks, clear_difference_of
 from sidecar.search.options import Fusion, Options
 from sidecar.search.outcome import ChannelScore, WordScore
 from sidecar.search.rerank import MAX_SHIFT, Candidate, RerankOptions, places
-from sidecar.search.visible import Visible, owner_order
+from sidecar.search.visible import Visible
 
 if TYPE_CHECKING:
     from sidecar.search.channels import Weights
@@ -90,8 +90,12 @@ class Ranking(ABC):
 
     def said(self, row: int) -> list[ChannelScore]:
         """What each channel that found a row said of it."""
-        said = ((name, channel.of(row), channel.weight) for name, channel in self.channels.items())
-        return [ChannelScore(name, *found, weight) for name, found, weight in said if found is not None]
+        said = []
+        for name, channel in self.channels.items():
+            found = channel.of(row)
+            if found is not None:
+                said.append(ChannelScore(name, *found, channel.weight))
+        return said
 
     def explained(self, row: int) -> list[WordScore]:
         """The words of the query that a row itself holds."""
@@ -114,11 +118,6 @@ class Ranking(ABC):
                 return WordScore(term, frequency, records, score)
         return None
 
-    def _name(self, row: int) -> tuple[tuple[str, ...], bytes]:
-        """What decides between rows that are equal in all else: the owner, then the id."""
-        who, entry, _ = self._visible.at(row)
-        return owner_order(who), entry.head.record_id.encode("utf-16-be")
-
     def _clear_difference(self) -> float:
         if self.options.fusion is Fusion.RECIPROCAL_RANK:
             return clear_difference_of_ranks(self.channels.values(), k=self.options.rrf_k)
@@ -126,13 +125,13 @@ class Ranking(ABC):
 
     def _candidate(self, row: int, place: float) -> Candidate:
         _, entry, known = self._visible.at(row)
-        head = entry.head
+        head, moment = entry.head, entry.head.moment
         return Candidate(
             place=place,
             importance=head.importance * known.weight,
-            timeline=head.moment.timeline,
-            tick=head.moment.tick,
+            timeline=moment.timeline,
+            tick=moment.tick,
             scope=head.scope,
-            kind=head.kind.value,
+            kind=head.kind,
             tags=frozenset(head.tags),
         )

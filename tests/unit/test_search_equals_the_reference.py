@@ -126,7 +126,7 @@ def recall_in_columns(house) -> Recall:
 def told(hit):
     """All that is told of a hit, numbers as exactly as they are compared."""
     channels = [(said.name, said.rank, round(said.score, 8), round(said.normalised, 8)) for said in hit.channels]
-    return replace(hit, score=round(hit.score, 8), fused_score=round(hit.fused_score, 8), channels=channels)
+    return hit._replace(score=round(hit.score, 8), fused_score=round(hit.fused_score, 8), channels=channels)
 
 
 def steps(recalled):
