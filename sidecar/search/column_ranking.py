@@ -28,7 +28,7 @@ class ColumnRanking(Ranking):
         self._columns = VisibleColumns(visible)
         self._around = self._columns.around()
         self._importances = self._columns.importances()
-        self.weights = options.weights(talks=self._around.exist)
+        self.weights = options.weights(talks=self._columns.talks and self._around.exist)
         self.channels: dict[str, Channel] = {}
 
     def find_words(self) -> int:
@@ -66,10 +66,10 @@ class ColumnRanking(Ranking):
         """The rows that can be among the best: those certain of a place, and those that are level at the limit."""
         certain: list[Ints] = []
         level, places = np.flatnonzero(self.scores > -np.inf), limit
-        for key in (self.scores, self._importances, self._columns.ticks()):
+        for key in (lambda: self.scores, lambda: self._importances, self._columns.ticks):
             if len(level) <= places or not places:
                 break
-            values = key[level]
+            values = key()[level]
             least = np.partition(values, len(level) - places)[len(level) - places]
             certain.append(level[values > least])
             places -= len(certain[-1])

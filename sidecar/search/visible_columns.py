@@ -11,7 +11,7 @@ from sidecar.memory.record_filter import RecordFilter
 from sidecar.search.access import Known, by_group
 from sidecar.search.bm25 import Posting
 from sidecar.search.columns import Floats, Ints
-from sidecar.search.context import RADIUS, Neighbours
+from sidecar.search.context import RADIUS, Neighbours, nobody
 from sidecar.search.visible import Part, Viewed, Visible, owner_order
 
 
@@ -41,14 +41,21 @@ class VisibleColumns:
     def __len__(self) -> int:
         return self._starts[-1]
 
+    @property
+    def talks(self) -> bool:
+        """Whether any of the owners has turns of a conversation."""
+        return any(part.view.talks for part, _ in self._parts)
+
     def lengths(self) -> Floats:
         """Of each row, in words."""
-        lengths: Floats = _joined([part.view.columns.lengths[rows] for part, rows in self._parts], np.float64)
+        lengths: Floats = _joined(
+            [_picked(part, part.view.columns.lengths, rows) for part, rows in self._parts], np.float64
+        )
         return lengths
 
     def ticks(self) -> Ints:
         """When it happened, of each row."""
-        ticks: Ints = _joined([part.view.columns.ticks[rows] for part, rows in self._parts], np.int64)
+        ticks: Ints = _joined([_picked(part, part.view.columns.ticks, rows) for part, rows in self._parts], np.int64)
         return ticks
 
     def importances(self) -> Floats:
@@ -74,6 +81,10 @@ class VisibleColumns:
 
     def around(self) -> Neighbours:
         """Who stands beside whom in a conversation; rows of different owners never do."""
+        if not self.talks:
+            return nobody(len(self))
+        if len(self._parts) == 1:
+            return self._parts[0][0].view.columns.around(self._parts[0][1])
         rows, weights = np.zeros((len(self), 2 * RADIUS), np.int64), np.zeros((len(self), 2 * RADIUS))
         for start, (part, own_rows) in zip(self._starts, self._parts, strict=False):
             if part.view.talks and len(own_rows):
@@ -102,6 +113,11 @@ def _joined(arrays: Sequence[Any], kind: type) -> Any:
     return np.concatenate(arrays) if arrays else np.empty(0, dtype=kind)
 
 
+def _picked(part: Part, column: Any, rows: Ints) -> Any:
+    """The visible rows of a column, which is the column itself where all are: nobody may write into it."""
+    return column if part.whole else column[rows]
+
+
 def _piece(part: Part, visible: Ints, term: str, start: int) -> Posting | None:
     """Where a term stands among the visible rows of one part."""
     found = part.view.columns.posting(term)
@@ -115,8 +131,8 @@ def _piece(part: Part, visible: Ints, term: str, start: int) -> Posting | None:
 
 
 def _weighted(part: Part, rows: Ints) -> Floats:
-    importances = part.view.columns.importances[rows]
+    importances: Floats = _picked(part, part.view.columns.importances, rows)
     if isinstance(part.known, Known):
-        return importances * part.known.weight
+        return importances if part.known.weight == 1.0 else importances * part.known.weight
     weighted: Floats = importances * np.array([part.known[part.view.entries[row]].weight for row in rows])
     return weighted
