@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
@@ -56,12 +56,16 @@ class PlainRanking(Ranking):
         return len(self.scores)
 
     def best(self, limit: int) -> list[int]:
-        rows = list(self.scores)
-        if limit < len(rows):
-            # Names are looked at only where they can decide.
-            last = nsmallest(limit, map(self._standing, rows))[-1:]
-            rows = [row for row in rows if [self._standing(row)] <= last]
+        rows = list(self.scores) if limit else []
+        keys: tuple[Callable[[int], Any], ...] = (self._demerit, self._standing)
+        for key in keys:
+            if limit < len(rows):  # what takes longer to look at is looked at only where it can decide
+                last = nsmallest(limit, map(key, rows))[-1]
+                rows = [row for row in rows if key(row) <= last]
         return sorted(rows, key=lambda row: (-self.scores[row], self._tie(row)))[:limit]
+
+    def _demerit(self, row: int) -> float:
+        return -self.scores[row]
 
     def _add(self, found: dict[str, PlainChannel]) -> int:
         self.channels |= found
