@@ -121,10 +121,10 @@ class VectorRows:
             low, high = np.searchsorted(rows, (start, start + len(block))).tolist()
             inside = rows[low:high] - start
             if len(inside) > _DENSE * len(block):
-                whole = _dots(block[: inside[-1] + 1], query)
+                whole = block[: inside[-1] + 1] @ query
                 found[low:high] = whole if len(whole) == len(inside) else whole[inside]
             elif len(inside):
-                found[low:high] = _dots(block[inside], query)
+                found[low:high] = block[inside] @ query
         similar = found.astype(np.float64)
         similar[self.states[rows] != VectorState.READY] = np.nan
         return similar
@@ -162,15 +162,3 @@ class VectorRows:
             size = max(rows - room, min(max(_LEAST_BLOCK, room // 4), _MOST_BLOCK) if room else 0)
             self._starts.append(room)
             self._blocks.append(np.zeros((size, self.identity.dimensions), np.float32))
-
-
-def _dots(vectors: FloatVectors, query: FloatVectors) -> FloatVectors:
-    """Each vector times the query, on this thread alone.
-
-    ``@`` would share the work with threads of its own: a scan waits for memory and not for arithmetic, so that wins
-    little, and where the game keeps the cores busy the scan then waits for the slowest thread, tens of milliseconds.
-    """
-    import numpy as np
-
-    dots: FloatVectors = np.einsum("ij,j->i", vectors, query)
-    return dots
