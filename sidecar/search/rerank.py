@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 #: The most places by which a hit can rise or fall; no bound where the fused order is given no weight.
 MAX_SHIFT = 5
@@ -35,8 +35,7 @@ class RerankOptions:
 USUAL_ORDER = RerankOptions()
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One hit, as far as reranking looks at it. Candidates are handed over in fused order."""
 
     place: float
