@@ -6,10 +6,11 @@ The room stores them and checks what concerns it; those that take effect elsewhe
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sidecar.errors import Corrupt
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import save_folder
@@ -23,9 +24,11 @@ _FILE = "settings.json"
 class SaveSettingsStore:
     """``settings`` are the contract's SaveSettings as JSON, with absent fields absent."""
 
-    def __init__(self, disk: Disk, states: SaveStates) -> None:
+    def __init__(self, disk: Disk, states: SaveStates, changed: Callable[[str], None]) -> None:
+        """``changed`` is told of each save whose settings were replaced."""
         self._disk = disk
         self._states = states
+        self._changed = changed
         # With what was known of the save then: a save that was exchanged is read anew.
         self._known: dict[str, tuple[SaveAbout, Mapping[str, Any]]] = {}
         self._lock = threading.Lock()
@@ -49,10 +52,18 @@ class SaveSettingsStore:
         if settings == self.read(save):
             return
         self._states.ensure(save)
-        self._states.changed(save)
         with self._lock:
             self._write(save_folder(self._disk.root, save), settings)
             self._known.pop(save, None)
+        self._changed(save)
+        self._states.changed(save)  # last: what was answered before belongs to the revision before
+
+    def languages(self, folder: str) -> Sequence[str]:
+        """The languages that the save in the folder of this name has put; none where they cannot be read."""
+        try:
+            return list(self._read(self._disk.root / "saves" / folder).get("languages", ()))
+        except Corrupt:
+            return ()
 
     def rename(self, folder: Path, name: str) -> None:
         """Give the save whose files are prepared in ``folder`` another name."""

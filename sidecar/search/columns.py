@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sidecar.memory.moments import UNDATED
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.records import RecordHead
@@ -170,12 +171,11 @@ class Columns:
     def _in_time(self, wanted: RecordFilter) -> Bools:
         now, since = wanted.at_or_before, wanted.at_or_after
         mask: Bools = self._found.data.copy()
-        for bound in (now, since):
-            if bound:
-                mask &= self._labels["timeline"].among([bound.timeline])
         if now:
+            mask &= self._labels["timeline"].among([now.timeline, UNDATED.timeline])
             mask &= self._ticks.data <= now.tick
         if since:
+            mask &= self._labels["timeline"].among([since.timeline])
             mask &= self._ticks.data >= since.tick
         if not wanted.include_expired:
             # The highest tick stands for "never", so "now" is compared without ever reaching it.

@@ -17,7 +17,7 @@ def states(tmp_path):
 
 @pytest.fixture
 def settings(tmp_path, states):
-    return SaveSettingsStore(FileDisk(tmp_path), states)
+    return SaveSettingsStore(FileDisk(tmp_path), states, lambda _save: None)
 
 
 def test_what_was_put_holds_at_once(settings):
