@@ -1,11 +1,13 @@
 """Finding records by words and by meaning, as ratios to floors that are taken in the same run.
 
-    python -m benchmarks.search [--records 10000] [--owners 100] [--calls 300] [--background]
+    python -m benchmarks.search [--records 10000] [--owners 100] [--calls 300] [--background 10000]
+                                [--data FOLDER] [--prepare]
 
 One owner of ``records``, and ``owners`` of a thousand each, in a daemon of its own with the built-in model. Vectors are
 put into the cache beforehand (made up: what is measured is the search), except with ``--background``: then ``Search``
 is measured while the daemon embeds so many records itself. Floors: a bare grpc.aio echo of an answer's size, one query
-embedding in the daemon, and reading the vectors' bytes once. Prints one JSON object.
+embedding in the daemon, and reading the vectors' bytes once. Filling takes much longer than measuring: with ``--data``
+what was filled is kept there and found again, and ``--prepare`` does nothing but fill. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -40,41 +42,11 @@ from sidecar.storage.derived_database import DerivedDatabase
 
 BATCH = 1_000
 OWNER_RECORDS = 1_000
-WORDS = [
-    "wolf",
-    "gate",
-    "bread",
-    "sword",
-    "river",
-    "storm",
-    "king",
-    "shield",
-    "apple",
-    "orchard",
-    "market",
-    "night",
-    "guard",
-    "ship",
-    "horse",
-    "fire",
-    "stone",
-    "silver",
-    "letter",
-    "promise",
-    "debt",
-    "winter",
-    "harvest",
-    "bridge",
-    "tower",
-    "song",
-    "knife",
-    "lantern",
-    "forest",
-    "merchant",
-    "road",
-    "well",
-    "mill",
-]
+TEXT = (
+    "wolf gate bread sword river storm king shield apple orchard market night guard ship horse fire "
+    "stone silver letter promise debt winter harvest bridge tower song knife lantern forest merchant road well mill"
+)
+WORDS = TEXT.split()
 NONE = ("--set", "embedding.model=none")
 MODEL = ("--set", "embedding.model=auto")
 MOST = ("--set", "records.max_records_per_save=1000000", "--set", "records.max_records_per_owner=1000000")
@@ -183,6 +155,7 @@ def scan_floor(count: int, dimensions: int) -> float:
 
 def measured_owner(calls: Calls, actor: common_pb2.Actor, echo, times: int, process) -> dict[str, object]:
     queries = (f"who saw the {a} at the {b} {n}" for n in itertools.count() for a, b in itertools.pairwise(WORDS))
+    ticks = itertools.count(10**6)
     words = search_pb2.SEARCH_MODE_LEXICAL
     before = process.memory_info().rss
     cold = timed(lambda: calls.search(actor, "wolf", mode=words)) * 1e3
@@ -194,8 +167,9 @@ def measured_owner(calls: Calls, actor: common_pb2.Actor, echo, times: int, proc
     floor = spread(lambda: echo(answer.SerializeToString()), times)["p50"]
     embedding = spread(lambda: calls.embed(next(queries)), times)["p50"] - floor
     hybrid = spread(lambda: calls.search(actor, next(queries)), times)
-    cached = spread(lambda: calls.search(actor, "wolf gate"), times)
-    lexical = spread(lambda: calls.search(actor, "wolf gate", mode=words), times)
+    cached = spread(lambda: calls.search(actor, "wolf gate", filter=as_of(next(ticks))), times)
+    lexical = spread(lambda: calls.search(actor, "wolf gate", mode=words, filter=as_of(next(ticks))), times)
+    answer = calls.search(actor, "wolf gate", filter=as_of(next(ticks)))
     stages = {search_pb2.SearchStageKind.Name(one.kind)[18:].lower(): one.duration_ms for one in answer.stages}
     return {
         "echo_ms": floor,
@@ -211,6 +185,11 @@ def measured_owner(calls: Calls, actor: common_pb2.Actor, echo, times: int, proc
             "vectors": (after - after_words) / 1e6,
         },
     }
+
+
+def as_of(tick: int) -> memory_pb2.RecordFilter:
+    """Another moment for each call, so that no earlier answer serves."""
+    return memory_pb2.RecordFilter(at_or_before=common_pb2.Moment(timeline_id="world", tick=tick))
 
 
 def prepared(folder: Path, actors: list[common_pb2.Actor], count: int) -> None:
@@ -230,40 +209,63 @@ def prepared(folder: Path, actors: list[common_pb2.Actor], count: int) -> None:
     make_vectors(folder, identity)
 
 
-def one_owner(count: int, times: int) -> dict[str, object]:
-    actor = common_pb2.Actor(save_id="large", actor_id="npc")
-    with tempfile.TemporaryDirectory() as name, echo_server() as echo:
-        folder = Path(name) / "data"
+def large_owner(data: Path, count: int) -> tuple[Path, common_pb2.Actor]:
+    """A folder with one owner of so many records; made where it is not there."""
+    actor, folder = common_pb2.Actor(save_id="large", actor_id="npc"), data / f"one of {count}"
+    if not folder.exists():
         prepared(folder, [actor], count)
-        with (
-            daemon(folder, *MODEL, *MOST) as (handshake, process, _),
-            grpc.insecure_channel(handshake["address"]) as channel,
-        ):
-            calls = Calls(channel, handshake["token"])
-            dimensions = calls.identity().dimensions
-            found = measured_owner(calls, actor, echo, times, psutil.Process(process.pid))
+    return folder, actor
+
+
+def town(data: Path, owners: int) -> tuple[Path, list[common_pb2.Actor]]:
+    """A folder with so many owners of a thousand records each; made where it is not there."""
+    actors = [common_pb2.Actor(save_id="town", actor_id=f"npc {number}") for number in range(owners)]
+    folder = data / f"{owners} owners"
+    if not folder.exists():
+        prepared(folder, actors, OWNER_RECORDS)
+    return folder, actors
+
+
+def one_owner(data: Path, count: int, times: int) -> dict[str, object]:
+    folder, actor = large_owner(data, count)
+    with (
+        echo_server() as echo,
+        daemon(folder, *MODEL, *MOST) as (handshake, process, _),
+        grpc.insecure_channel(handshake["address"]) as channel,
+    ):
+        calls = Calls(channel, handshake["token"])
+        dimensions = calls.identity().dimensions
+        found = measured_owner(calls, actor, echo, times, psutil.Process(process.pid))
     vectors_mb = count * dimensions * 4 / 1e6
-    resident = found["resident_mb"]
+    floor = scan_floor(count, dimensions)
     return found | {
         "records": count,
-        "scan_floor_ms": scan_floor(count, dimensions),
-        "vector_memory_ratio": resident["vectors"] / vectors_mb,
+        "scan_floor_ms": floor,
+        "scan_ratio_to_floor": found["stages_ms"]["vector_scoring"] / floor,
+        "vector_memory_ratio": found["resident_mb"]["vectors"] / vectors_mb,
     }
 
 
-def many_owners(owners: int, times: int) -> dict[str, object]:
-    actors = [common_pb2.Actor(save_id="town", actor_id=f"npc {number}") for number in range(owners)]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "data"
-        prepared(folder, actors, OWNER_RECORDS)
-        with daemon(folder, *MODEL, *MOST) as (handshake, _, _), grpc.insecure_channel(handshake["address"]) as channel:
-            calls = Calls(channel, handshake["token"])
-            calls.identity()
-            calls.search(actors[0], "wolf gate")
-            cold = [timed(lambda actor=actor: calls.search(actor, "wolf gate")) * 1e3 for actor in actors]
-            turn = itertools.cycle(actors)
-            hot = spread(lambda: calls.search(next(turn), "wolf gate"), max(times, 2 * owners))
-    return {"owners": owners, "first_query_p50_ms": statistics.median(cold), "hybrid_cached_query": hot}
+def many_owners(data: Path, owners: int, times: int) -> dict[str, object]:
+    folder, actors = town(data, owners)
+    with (
+        echo_server() as echo,
+        daemon(folder, *MODEL, *MOST) as (handshake, _, _),
+        grpc.insecure_channel(handshake["address"]) as channel,
+    ):
+        calls = Calls(channel, handshake["token"])
+        calls.identity()
+        answer = calls.search(actors[0], "wolf gate").SerializeToString()
+        cold = [timed(lambda actor=actor: calls.search(actor, "wolf gate")) * 1e3 for actor in actors]
+        floor = spread(lambda: echo(answer), times)["p50"]
+        turn, ticks = itertools.cycle(actors), itertools.count(10**6)
+        hot = spread(lambda: calls.search(next(turn), "wolf gate", filter=as_of(next(ticks))), max(times, 2 * owners))
+    return {
+        "owners": owners,
+        "echo_ms": floor,
+        "first_query_p50_ms": statistics.median(cold),
+        "hybrid_cached_query": hot | {"ratio_to_echo": hot["p50"] / floor},
+    }
 
 
 def background(count: int, times: int) -> dict[str, object]:
@@ -295,21 +297,33 @@ def background(count: int, times: int) -> dict[str, object]:
     }
 
 
+def measured(asked: argparse.Namespace, data: Path) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if asked.records:
+        found["one_owner"] = one_owner(data, asked.records, asked.calls)
+    if asked.owners:
+        found["many_owners"] = many_owners(data, asked.owners, asked.calls)
+    if asked.background:
+        found["background"] = background(asked.background, asked.calls)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--owners", type=int, default=0)
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--background", type=int, default=0, help="embed so many records meanwhile")
+    parser.add_argument("--data", type=Path, help="keep what is filled in this folder")
+    parser.add_argument("--prepare", action="store_true", help="fill, and measure nothing")
     asked = parser.parse_args()
-    found: dict[str, object] = {}
-    if asked.records:
-        found["one_owner"] = one_owner(asked.records, asked.calls)
-    if asked.owners:
-        found["many_owners"] = many_owners(asked.owners, asked.calls)
-    if asked.background:
-        found["background"] = background(asked.background, asked.calls)
-    json.dump(found, sys.stdout, indent=2)
+    with tempfile.TemporaryDirectory() as name:
+        data = asked.data or Path(name)
+        if asked.records:
+            large_owner(data, asked.records)
+        if asked.owners:
+            town(data, asked.owners)
+        json.dump({} if asked.prepare else measured(asked, data), sys.stdout, indent=2)
     print()
 
 

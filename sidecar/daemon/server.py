@@ -102,6 +102,8 @@ def serve(options: ServeOptions, loaded: Loaded) -> None:
     os.umask(0o077)
     # Comparing vectors is bound by memory: more threads only wait for each other, and for the game's.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # So long a thread that indexes may keep the event loop waiting; Python's own 5 ms are a third of a frame.
+    sys.setswitchinterval(0.001)
     _hold_standard_streams()
     folder = _prepared(options.data_dir)
     try:

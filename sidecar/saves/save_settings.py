@@ -5,6 +5,7 @@ The room stores them and checks what concerns it; those that take effect elsewhe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from sidecar.errors import Corrupt
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import save_folder
-from sidecar.storage.save_state import SaveStates
+from sidecar.storage.save_state import SaveAbout, SaveStates
 
 _FORMAT = 1
+_MOST_KNOWN = 1_024
 _FILE = "settings.json"
 
 
@@ -27,10 +29,19 @@ class SaveSettingsStore:
         self._disk = disk
         self._states = states
         self._changed = changed
+        # With what was known of the save then: a save that was exchanged is read anew.
+        self._known: dict[str, tuple[SaveAbout, Mapping[str, Any]]] = {}
+        self._lock = threading.Lock()
 
-    def read(self, save: str) -> dict[str, Any]:
+    def read(self, save: str) -> Mapping[str, Any]:
         """What was put; empty where nothing was. Raises Corrupt."""
-        return self._read(save_folder(self._disk.root, save))
+        about, known = self._states.about(save), self._known.get(save)
+        if known is None or known[0] is not about:
+            with self._lock:
+                known = self._known[save] = about, self._read(save_folder(self._disk.root, save))
+                if len(self._known) > _MOST_KNOWN:
+                    del self._known[next(iter(self._known))]
+        return known[1]
 
     def name(self, save: str) -> str:
         """The name of the save for people. Raises Corrupt."""
@@ -41,7 +52,9 @@ class SaveSettingsStore:
         if settings == self.read(save):
             return
         self._states.ensure(save)
-        self._write(save_folder(self._disk.root, save), settings)
+        with self._lock:
+            self._write(save_folder(self._disk.root, save), settings)
+            self._known.pop(save, None)
         self._changed(save)
         self._states.changed(save)  # last: what was answered before belongs to the revision before
 

@@ -55,6 +55,8 @@ def settings_from(message: save_pb2.SaveSettings, limits: SavesSettings) -> dict
 
 def settings_to(stored: Mapping[str, Any]) -> save_pb2.SaveSettings:
     """The message of stored settings."""
+    if not stored:
+        return save_pb2.SaveSettings()
     return ParseDict(dict(stored), save_pb2.SaveSettings(), ignore_unknown_fields=True)
 
 

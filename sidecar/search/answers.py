@@ -12,8 +12,9 @@ from sidecar.search.explanation import account
 from sidecar.search.option_wire import fusion_to, order_to
 from sidecar.search.outcome import ChannelScore, Hit, Recalled, StageReport
 from sidecar.search.recall import Query
+from sidecar.search.rerank import Reranked
 from sidecar.search.terms import MAX_CHARS, MAX_WORDS
-from sidecar.wire import actor_to, state_to
+from sidecar.wire import state_to
 
 _CHANNELS = {
     "words": search_pb2.SEARCH_CHANNEL_LEXICAL,
@@ -29,7 +30,6 @@ def response_to(
     """The whole answer; ``asked_limit`` is what the request named."""
     response = search_pb2.SearchResponse(
         save=state_to(recalled.state),
-        hits=[_hit_to(hit, place, query, messages) for place, hit in enumerate(recalled.hits, 1)],
         degraded=bool(recalled.degraded),
         degraded_reason=_number(max(recalled.degraded, default=0)),
         degraded_reasons=[_number(reason) for reason in sorted(recalled.degraded, reverse=True)],
@@ -41,37 +41,39 @@ def response_to(
     )
     if recalled.identity is not None:
         response.identity.CopyFrom(identity_to(recalled.identity))
+    for place, hit in enumerate(recalled.hits, 1):
+        _add_hit(response, hit, place, query, messages.of(hit.stored))
     return response
 
 
-def _hit_to(hit: Hit, place: int, query: Query, messages: RecordMessages) -> search_pb2.Hit:
-    message = search_pb2.Hit(
-        record=messages.of(hit.stored),
-        owner=actor_to(hit.stored.owner),
+def _add_hit(
+    response: search_pb2.SearchResponse, hit: Hit, place: int, query: Query, record: memory_pb2.Record
+) -> None:
+    message = response.hits.add(
+        record=record,
+        owner=record.owner,
         score=hit.score,
         rank=place,
         channels=[_channel_to(said) for said in hit.channels],
         fused_score=hit.fused_score,
         fused_rank=hit.fused_rank,
+        rerank=_rerank_to(hit.reranked) if hit.reranked else None,
         access=_number(hit.known.access),
         group_id=hit.known.group_id,
+        share=share_to(hit.known.share) if hit.known.share else None,
+        explanation=_explanation_to(hit, query) if query.explain else None,
     )
     message.record.embedding_state = _number(hit.vector or memory_pb2.EMBEDDING_STATE_UNSPECIFIED)
-    if hit.reranked is not None:
-        message.rerank.CopyFrom(
-            search_pb2.RerankScore(
-                source_order=hit.reranked.source_order,
-                importance=hit.reranked.importance,
-                recency=hit.reranked.recency,
-                diversity=hit.reranked.diversity,
-                total=hit.reranked.total,
-            )
-        )
-    if hit.known.share:
-        message.share.CopyFrom(share_to(hit.known.share))
-    if query.explain:
-        message.explanation.CopyFrom(_explanation_to(hit, query))
-    return message
+
+
+def _rerank_to(reranked: Reranked) -> search_pb2.RerankScore:
+    return search_pb2.RerankScore(
+        source_order=reranked.source_order,
+        importance=reranked.importance,
+        recency=reranked.recency,
+        diversity=reranked.diversity,
+        total=reranked.total,
+    )
 
 
 def _channel_to(said: ChannelScore) -> search_pb2.ChannelScore:

@@ -20,10 +20,13 @@ from sidecar.search.recall import Query
 from sidecar.search.vector_cache import VectorCache
 from sidecar.search.vector_rows import VectorRows
 from sidecar.search.views import Views
+from sidecar.search.ways import has_numpy
 from sidecar.storage.keys import ActorId
 from sidecar.storage.save_state import SaveStates
 
 _MOST_RECORDS = 2_000
+# The same where no NumPy hastens it.
+_MOST_PLAIN_RECORDS = 500
 _MOST_NEW = 8
 _MOST_TEXT = 1_000
 _MOST_HITS = 64
@@ -42,6 +45,7 @@ class AtHand:
         self._saves = saves
         self._groups = groups
         self._views = views
+        self._most_records = _MOST_RECORDS if has_numpy() else _MOST_PLAIN_RECORDS
 
     def catalog(self, save: str) -> Catalog:
         """The owners of a save that is open."""
@@ -63,7 +67,7 @@ class AtHand:
             raise NotAtHand
         try:
             records = owner.records()
-            if len(records.entries) > _MOST_RECORDS or self._views.lag(owner) > _MOST_NEW:
+            if len(records.entries) > self._most_records or self._views.lag(owner) > _MOST_NEW:
                 raise NotAtHand
             yield owner
         finally:

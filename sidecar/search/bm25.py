@@ -56,7 +56,7 @@ def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats
         found = [term for term in word if term in postings and len(postings[term].rows)]
         best = np.zeros(len(lengths))
         for term in found:
-            worth = _rarity(len(lengths), len(postings[term].rows)) * (1.0 if term == word[0] else STAND_IN_WORTH)
+            worth = rarity(len(lengths), len(postings[term].rows)) * (1.0 if term == word[0] else STAND_IN_WORTH)
             rows, counts = postings[term].rows, postings[term].counts
             best[rows] = np.maximum(best[rows], worth * counts * (K1 + 1) / (counts + damping[rows]))
         if found:
@@ -67,8 +67,9 @@ def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats
 def whole_score(words: Sequence[Word], postings: Mapping[str, Posting], total: int) -> float:
     """About what a row would score that holds every word of the query once: the rarities of all words, summed up."""
     held = (len(postings[word[0]].rows) if word[0] in postings else 0 for word in words)
-    return sum(_rarity(total, holding) for holding in held)
+    return sum(rarity(total, holding) for holding in held)
 
 
-def _rarity(total: int, holding: int) -> float:
+def rarity(total: int, holding: int) -> float:
+    """What a term is worth that so many of all rows hold."""
     return math.log(1 + (total - holding + 0.5) / (holding + 0.5))

@@ -65,6 +65,16 @@ class Channel:
     normalised: Floats
     weight: float
 
+    def of(self, row: int) -> tuple[float, int, float] | None:
+        """Score, place (equal ones share theirs) and normalised score of a row; None where it was not found."""
+        import numpy as np
+
+        if not self.found[row]:
+            return None
+        score = self.scores[row]
+        # What scores more than a row that was found was found as well.
+        return float(score), 1 + int(np.count_nonzero(self.scores > score)), float(self.normalised[row])
+
 
 @dataclass(frozen=True)
 class Lexicon:
@@ -74,9 +84,9 @@ class Lexicon:
     lengths: Floats
 
 
-def default_weights(around: Neighbours) -> Weights:
-    """The weights of a query that names none."""
-    return TALK_WEIGHTS if around.exist else ALONE_WEIGHTS
+def default_weights(*, talks: bool) -> Weights:
+    """The weights of a query that names none; ``talks``: some rows are neighbours in a conversation."""
+    return TALK_WEIGHTS if talks else ALONE_WEIGHTS
 
 
 def words_channels(words: Sequence[Word], lexicon: Lexicon, around: Neighbours, weights: Weights) -> dict[str, Channel]:
@@ -121,10 +131,9 @@ def words_channel(scores: Floats, whole: float, weight: float) -> Channel:
     import numpy as np
 
     best = max(float(scores.max(initial=0.0)), FULL_ANSWER * whole)
-    found = scores > 0
-    normalised = np.zeros(len(scores))
-    normalised[found] = BEST_WORDS * (scores[found] / best) ** EMPHASIS_OF_WORDS
-    return Channel(scores, found, normalised, weight)
+    shares = scores / (best or 1.0)
+    # The same as ** EMPHASIS_OF_WORDS, in a tenth of the time.
+    return Channel(scores, scores > 0, BEST_WORDS * shares * np.sqrt(np.sqrt(shares)), weight)
 
 
 def meaning_channel(similarities: Floats, weight: float, *, floor: float | None = None) -> Channel:
@@ -148,6 +157,8 @@ def normalised_meaning(similarities: Floats) -> Floats:
     known = similarities[~np.isnan(similarities)]
     if not len(known):
         return np.zeros(len(similarities))
-    distance = np.nan_to_num((similarities - known.mean()) / max(float(known.std()), LEAST_SPREAD))
+    distance = (similarities - known.mean()) / max(float(known.std()), LEAST_SPREAD)
+    if len(known) < len(distance):
+        distance = np.nan_to_num(distance)
     emphasised: Floats = distance * np.sqrt(np.abs(distance))
     return emphasised

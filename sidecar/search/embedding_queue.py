@@ -24,8 +24,10 @@ from sidecar.search.vector_maker import VectorMaker
 from sidecar.settings import SearchSettings
 from sidecar.storage.keys import ActorId
 
-# So long background work gives way to queries that never end.
-_MOST_WAIT = 0.5
+# So long background work gives way to queries that never end; then a few texts are embedded, for which the next query
+# waits a few milliseconds.
+_MOST_WAIT = 0.1
+_FEW = 2
 _FIRST_PAUSE, _MOST_PAUSE = 0.5, 30.0
 _SHARE = 8
 _WINDOW = 2_048
@@ -116,10 +118,10 @@ class EmbeddingQueue:
 
     async def _step(self) -> None:
         """Embed one batch; where the model or the disk is at fault, try again after a pause that grows."""
-        await self._meanings.quiet(at_most=_MOST_WAIT)
+        quiet = await self._meanings.quiet(at_most=_MOST_WAIT)
         batch: list[Wanted] = []
         try:
-            batch = await self._batch()
+            batch = await self._batch(self._limits.embedding_batch if quiet else _FEW)
             await self._maker.make(await asyncio.to_thread(self._texts.read, batch))
             self._pause = 0.0
             await asyncio.to_thread(self._made, batch)
@@ -133,13 +135,13 @@ class EmbeddingQueue:
         if identity is not None:
             self._near.look(identity, batch)
 
-    async def _batch(self) -> list[Wanted]:
+    async def _batch(self, most: int) -> list[Wanted]:
         """Texts of several owners, a few of each: who has many does not keep the others waiting."""
         if not self._owners:
             await self._take_save()
         batch: list[Wanted] = []
         for who in list(self._owners):
-            room = self._limits.embedding_batch - len(batch)
+            room = most - len(batch)
             if not room:
                 break
             batch += await self._share(who, min(room, _SHARE) if len(self._owners) > 1 else room)

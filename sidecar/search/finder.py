@@ -5,7 +5,9 @@ Runs on the event loop, or by :meth:`Finder.from_thread` in a thread of the call
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 
 from sidecar.diagnostics import Diagnostic, Report
 from sidecar.errors import LorekeeperError, NotReady, Reason, Unavailable
@@ -89,14 +91,34 @@ def _require_vectors(found: Recalled) -> None:
 
 
 def _event(found: Recalled) -> Diagnostic:
-    """The stages of a search, for who watches."""
-    details = {"hits": str(len(found.hits)), "mode": found.options.mode.name}
-    if found.degraded:
-        details["degraded"] = ",".join(reason.name for reason in found.degraded)
-    for stage in found.stages:
-        name = stage.stage.name.lower()
-        details[f"{name}.ms"] = f"{stage.milliseconds:.3f}"
-        details[f"{name}.scanned"] = str(stage.scanned)
-        details[f"{name}.candidates"] = str(stage.candidates)
-        details[f"{name}.reused"] = str(stage.reused).lower()
-    return Diagnostic("search_completed", "a search was answered", details=details, routine=True)
+    return Diagnostic("search_completed", "a search was answered", details=_Account(found), routine=True)
+
+
+class _Account(Mapping[str, str]):
+    """The stages of a search, written down where somebody watches: mostly nobody does."""
+
+    def __init__(self, found: Recalled) -> None:
+        self._found = found
+
+    def __getitem__(self, name: str) -> str:
+        return self._written[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._written)
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+    @cached_property
+    def _written(self) -> dict[str, str]:
+        found = self._found
+        details = {"hits": str(len(found.hits)), "mode": found.options.mode.name}
+        if found.degraded:
+            details["degraded"] = ",".join(reason.name for reason in found.degraded)
+        for stage in found.stages:
+            name = stage.stage.name.lower()
+            details[f"{name}.ms"] = f"{stage.milliseconds:.3f}"
+            details[f"{name}.scanned"] = str(stage.scanned)
+            details[f"{name}.candidates"] = str(stage.candidates)
+            details[f"{name}.reused"] = str(stage.reused).lower()
+        return details

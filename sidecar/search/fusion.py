@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sidecar.search.channels import BEST_WORDS, Channel
 
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 RRF_K = 60.0
 #: Fused scores are compared at this many decimals, so that the order does not hang on how a sum was rounded.
 DECIMALS = 9
+
+
+class Weighted(Protocol):
+    """A channel, as far as its weight goes."""
+
+    @property
+    def weight(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -64,12 +71,12 @@ def reciprocal_rank(channels: Iterable[Channel], ties: Ints, *, k: float = RRF_K
     return _sum_found(terms)
 
 
-def clear_difference_of_sums(channels: Iterable[Channel]) -> float:
+def clear_difference_of_sums(channels: Iterable[Weighted]) -> float:
     """How far apart weighted sums are that no reranking should overlook: half of the best answer of one channel."""
     return BEST_WORDS / 2 * max((channel.weight for channel in channels), default=1.0)
 
 
-def clear_difference_of_ranks(channels: Iterable[Channel], *, k: float = RRF_K) -> float:
+def clear_difference_of_ranks(channels: Iterable[Weighted], *, k: float = RRF_K) -> float:
     """The same for reciprocal rank: a fifth of a first place in one channel."""
     return max((channel.weight for channel in channels), default=1.0) / (5 * (k + 1))
 

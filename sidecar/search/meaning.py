@@ -91,16 +91,17 @@ class Meanings:
                 self._ended = perf_counter()
                 self._quiet.set()
 
-    async def quiet(self, *, at_most: float) -> None:
+    async def quiet(self, *, at_most: float) -> bool:
         """Wait until no search is under way and none has just ended (the next may follow), ``at_most`` so many
-        seconds."""
+        seconds; whether it is quiet now."""
         try:
             async with asyncio.timeout(at_most):
                 while self._under_way or perf_counter() < self._ended + _LULL:
                     await self._quiet.wait()
                     await asyncio.sleep(_LULL)
         except TimeoutError:
-            return
+            return False
+        return True
 
     def _why(self, error: LorekeeperError) -> Degraded:
         if isinstance(error, NotReady):

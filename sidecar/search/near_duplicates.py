@@ -123,7 +123,8 @@ def _nearest(view: OwnerView, rows: VectorRows, entry: Entry, limit: float) -> E
 
     (own,) = view.rows_of([entry])
     vector: FloatVectors | None = rows.vector(own)
-    same = view.allowed(RecordFilter(kinds=frozenset([entry.head.kind]), include_expired=True))[:own]
+    view.columns.follow()
+    same = view.columns.allowed(RecordFilter(kinds=frozenset([entry.head.kind]), include_expired=True))[:own]
     earlier = np.flatnonzero(same & (rows.states[:own] == VectorState.READY))
     if vector is None or not len(earlier):
         return None

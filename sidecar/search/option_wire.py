@@ -31,14 +31,18 @@ _RERANK_RANGES: dict[str, tuple[float, float]] = {
 
 def options_from(request: search_pb2.SearchRequest, saved: save_pb2.SaveSettings) -> Options:
     """How to search. Raises InvalidInput for a value out of its range."""
+    mode, floor = _enum(Mode, request.mode, Mode.HYBRID, "mode"), _floor(request, saved)
+    given = [source for source in (saved, request) if source.HasField("fusion") or source.HasField("rerank")]
+    if not given:
+        return Options(mode=mode, floor=floor)
     _check(request.fusion, _FUSION_RANGES, "fusion")
     _check(request.rerank, _RERANK_RANGES, "rerank")
     fusion, order = search_pb2.FusionOptions(), search_pb2.RerankOptions()
-    for source in (saved, request):
+    for source in given:
         fusion.MergeFrom(source.fusion)
         order.MergeFrom(source.rerank)
     return Options(
-        mode=_enum(Mode, request.mode, Mode.HYBRID, "mode"),
+        mode=mode,
         fusion=_enum(Fusion, fusion.mode, Fusion.WEIGHTED, "fusion.mode"),
         rrf_k=fusion.rrf_k if fusion.HasField("rrf_k") else RRF_K,
         given=GivenWeights(
@@ -47,7 +51,7 @@ def options_from(request: search_pb2.SearchRequest, saved: save_pb2.SaveSettings
             context_words=_given(fusion, "context_lexical_weight"),
             context_meaning=_given(fusion, "context_vector_weight"),
         ),
-        floor=_floor(request, saved),
+        floor=floor,
         order=_order(order),
     )
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from sidecar.search.channels import EQUAL_WEIGHTS, Weights, default_weights
-from sidecar.search.context import Neighbours
 from sidecar.search.fusion import RRF_K
-from sidecar.search.rerank import RerankOptions
+from sidecar.search.rerank import USUAL_ORDER, RerankOptions
 
 
 class Mode(IntEnum):
@@ -43,22 +42,26 @@ class Options:
     mode: Mode = Mode.HYBRID
     fusion: Fusion = Fusion.WEIGHTED
     rrf_k: float = RRF_K
-    given: GivenWeights = field(default_factory=GivenWeights)
+    given: GivenWeights = GivenWeights()
     floor: float | None = None
-    order: RerankOptions | None = field(default_factory=RerankOptions)
+    order: RerankOptions | None = USUAL_ORDER
 
     def by_words_only(self) -> Options:
         """The same where no vector can be had."""
-        return replace(self, mode=Mode.LEXICAL)
+        return self if self.mode is Mode.LEXICAL else replace(self, mode=Mode.LEXICAL)
 
-    def weights(self, around: Neighbours) -> Weights:
-        """The weight of each channel; a mode takes the other channels out."""
-        usual = EQUAL_WEIGHTS if self.fusion is Fusion.RECIPROCAL_RANK else default_weights(around)
-        names = ("words", "meaning", "context_words", "context_meaning")
-        given = {name: getattr(self.given, name) for name in names}
-        weights = replace(usual, **{name: value for name, value in given.items() if value is not None})
-        if self.mode is Mode.LEXICAL:
-            weights = replace(weights, meaning=0.0, context_meaning=0.0)
-        elif self.mode is Mode.VECTOR:
-            weights = replace(weights, words=0.0, context_words=0.0)
-        return weights
+    def weights(self, *, talks: bool) -> Weights:
+        """The weight of each channel, by whether some rows are neighbours in a conversation; a mode takes the other
+        channels out."""
+        usual = EQUAL_WEIGHTS if self.fusion is Fusion.RECIPROCAL_RANK else default_weights(talks=talks)
+        given, by_words, by_meaning = self.given, self.mode is not Mode.VECTOR, self.mode is not Mode.LEXICAL
+        return Weights(
+            words=_either(given.words, usual.words) * by_words,
+            meaning=_either(given.meaning, usual.meaning) * by_meaning,
+            context_words=_either(given.context_words, usual.context_words) * by_words,
+            context_meaning=_either(given.context_meaning, usual.context_meaning) * by_meaning,
+        )
+
+
+def _either(given: float | None, usual: float) -> float:
+    return usual if given is None else given

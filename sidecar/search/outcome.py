@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.memory.record_store import Stored
@@ -67,8 +68,7 @@ class WordScore:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelScore:
+class ChannelScore(NamedTuple):
     """What a channel said of a hit that it found: raw score, place (equal ones share theirs), score as it was added."""
 
     name: str
@@ -78,8 +78,7 @@ class ChannelScore:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A record that was found; ``score`` decided its place. ``vector`` is the state of its vector, as far as the search
     looked at it."""
 

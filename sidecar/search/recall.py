@@ -33,7 +33,8 @@ from sidecar.search.rerank import Now, Reranked, Reranker, rerank
 from sidecar.search.similar import Similar, similar
 from sidecar.search.stages import Stages
 from sidecar.search.vector_rows import VectorState
-from sidecar.search.visible import Part, Visible, visible_parts
+from sidecar.search.visible import Part, Viewed, Visible
+from sidecar.search.ways import PartsOf, ways_for
 from sidecar.search.words import WordSource
 from sidecar.storage.keys import ActorId
 from sidecar.storage.save_state import SaveStates
@@ -107,6 +108,7 @@ class Recall:
         views: OwnerViews,
         matrices: Matrices,
         *,
+        ways: Callable[[int], tuple[PartsOf, type[Ranking]]] = ways_for,
         reranker: Reranker = rerank,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
@@ -116,6 +118,7 @@ class Recall:
         self._words = words
         self._views = views
         self._matrices = matrices
+        self._ways = ways
         self._rerank = reranker
         self._clock = clock
 
@@ -131,10 +134,10 @@ class Recall:
             looked, unread = self._looked_at(query, groups, catalog, stack)
             degraded = [*damaged, *unread]
             state = self._saves.state(query.who.save)
-            visible = self._visible(query, looked, stages)
+            visible, rank = self._visible(query, looked, stages)
             asked = self._words.analyzer(query.who.save).query(query.text) if query.text else None
             options = query.options if meaning.vector is not None else query.options.by_words_only()
-            ranking = Ranking(visible, asked.words if asked else None, options)
+            ranking = rank(visible, asked.words if asked else None, options)
             stages.add(Stage.WORDS, len(visible), ranking.find_words())
             by_meaning = self._by_meaning(visible, ranking, meaning, stages)
             degraded += [*meaning.degraded, *by_meaning.degraded]
@@ -174,19 +177,21 @@ class Recall:
                 degraded.append(Degraded.INDEX_DAMAGED)
         return looked, degraded
 
-    def _visible(self, query: Query, looked: dict[ActorId, _Looked], stages: Stages) -> Visible:
-        parts: list[Part] = []
-        scanned, reused = 0, True
+    def _visible(self, query: Query, looked: dict[ActorId, _Looked], stages: Stages) -> tuple[Visible, type[Ranking]]:
+        """The rows that a query may see, and how they are to be ranked."""
+        views, reused = [], True
         for who, one in looked.items():
             view, known_before = self._views.of(one.owner)
-            shared = _shared(one, query)
-            for part in visible_parts(who, view, one.reach, query.wanted, shared):
-                parts.append(self._holding_text(one.owner, part, query) if query.wanted.text else part)
-            scanned += len(one.owner.records().entries)
+            views.append(Viewed(who, view, one.reach, _shared(one, query)))
             reused &= known_before
+        scanned = sum(len(one.owner.records().entries) for one in looked.values())
+        parts_of, rank = self._ways(sum(len(one.view.entries) for one in views))
+        parts = [part for one in views for part in parts_of(one, query.wanted)]
+        if query.wanted.text:
+            parts = [self._holding_text(looked[part.owner].owner, part, query) for part in parts]
         visible = Visible(parts)
         stages.add(Stage.SNAPSHOT, scanned, len(visible), reused=reused)
-        return visible
+        return visible, rank
 
     def _holding_text(self, owner: OpenOwner, part: Part, query: Query) -> Part:
         entries = [part.view.entries[row] for row in part.rows]

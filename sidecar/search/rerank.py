@@ -8,10 +8,10 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 #: The most places by which a hit can rise or fall; no bound where the fused order is given no weight.
 MAX_SHIFT = 5
@@ -31,8 +31,11 @@ class RerankOptions:
     max_greedy_selections: int = 512
 
 
-@dataclass(frozen=True)
-class Candidate:
+#: Where nothing else is asked for.
+USUAL_ORDER = RerankOptions()
+
+
+class Candidate(NamedTuple):
     """One hit, as far as reranking looks at it. Candidates are handed over in fused order."""
 
     place: float
@@ -52,7 +55,7 @@ class Now:
     tick: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reranked:
     """The new place of a candidate: its index in the fused order, and what it was given for what."""
 
@@ -89,18 +92,20 @@ def places(scores: Sequence[float], clear_difference: float) -> list[float]:
 
 def rerank(candidates: Sequence[Candidate], options: RerankOptions, *, now: Now | None = None) -> list[Reranked]:
     """All candidates in their new order. Beyond ``max_greedy_selections`` they keep the fused order."""
-    judged = [_judge(index, candidates, options, now) for index in range(len(candidates))]
+    judged = [_judge(candidate, len(candidates), options, now) for candidate in candidates]
     shift = MAX_SHIFT if options.source_order_weight else len(judged)
     variety = _Variety(candidates, options.diversity_penalty)
+    worth = [sum(parts) for parts in judged]
     waiting = list(range(len(judged)))
     chosen: list[Reranked] = []
     while waiting and len(chosen) < options.max_greedy_selections:
-        within = _within_reach(waiting, len(chosen), shift)
-        best = max(within, key=lambda index: (judged[index].total - variety.penalties[index], -index))
-        chosen.append(replace(judged[best], diversity=variety.penalties[best]))
+        # Of equal ones the first, which stands highest in the fused order.
+        best = max(_within_reach(waiting, len(chosen), shift), key=worth.__getitem__)
+        chosen.append(Reranked(best, *judged[best], variety.penalties[best]))
         waiting.remove(best)
-        variety.choose(best, waiting)
-    return chosen + [judged[index] for index in waiting]
+        for index, more in variety.choose(best, waiting):
+            worth[index] -= more
+    return chosen + [Reranked(index, *judged[index], 0) for index in waiting]
 
 
 class _Variety:
@@ -112,16 +117,19 @@ class _Variety:
         self._seen: set[tuple[str, str, frozenset[str]]] = set()
         self.penalties = [0] * len(candidates)
 
-    def choose(self, best: int, waiting: Sequence[int]) -> None:
-        """Counts a hit as chosen; one that is like an earlier one in all respects changes nothing."""
+    def choose(self, best: int, waiting: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Count a hit as chosen: which waiting ones lose by it, and how much. One that is like an earlier one in all
+        respects changes nothing."""
         chosen = self._candidates[best]
         traits = (chosen.scope, chosen.kind, chosen.tags)
         if not self._penalty or traits in self._seen:
             return
         self._seen.add(traits)
         for index in waiting:
-            shared = likeness(self._candidates[index], chosen) * self._penalty
-            self.penalties[index] = max(self.penalties[index], shared)
+            more = likeness(self._candidates[index], chosen) * self._penalty - self.penalties[index]
+            if more > 0:
+                self.penalties[index] += more
+                yield index, more
 
 
 def likeness(one: Candidate, other: Candidate) -> int:
@@ -143,20 +151,19 @@ def recency(candidate: Candidate, options: RerankOptions, now: Now | None) -> in
 
 
 def _within_reach(waiting: Sequence[int], place: int, shift: int) -> Sequence[int]:
-    """The waiting hits that may take the place: none from too far below, and first the one that has fallen too far."""
-    if waiting[0] <= place - shift:
-        return waiting[:1]
-    return [index for index in waiting[: 2 * shift + 1] if index <= place + shift]
+    """The waiting hits that may take the place: none from too far below, and first the one that has fallen too far.
+
+    All that were chosen so far stood at most ``shift`` below, so those that may be chosen now are the first to wait.
+    """
+    return waiting[:1] if waiting[0] <= place - shift else waiting[: shift + 1]
 
 
-def _judge(index: int, candidates: Sequence[Candidate], options: RerankOptions, now: Now | None) -> Reranked:
-    candidate = candidates[index]
-    return Reranked(
-        index=index,
-        source_order=round_half_away((len(candidates) - candidate.place) * options.source_order_weight),
-        importance=round_half_away(candidate.importance * options.importance_weight),
-        recency=recency(candidate, options, now),
-        diversity=0,
+def _judge(candidate: Candidate, count: int, options: RerankOptions, now: Now | None) -> tuple[int, int, int]:
+    """What a hit is given for its place in the fused order, its importance and its recency."""
+    return (
+        round_half_away((count - candidate.place) * options.source_order_weight),
+        round_half_away(candidate.importance * options.importance_weight),
+        recency(candidate, options, now),
     )
 
 

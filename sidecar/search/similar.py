@@ -65,7 +65,7 @@ def similar(
     rows, read, damaged = [], 0, 0
     for part in visible.parts:
         matrix, new = matrices.of(part.owner, part.view, identity)
-        rows.append((matrix, part.rows))
+        rows.append((matrix, np.asarray(part.rows, np.int64)))
         read, damaged = read + new, damaged + matrix.damaged
     states = np.concatenate([matrix.states[some] for matrix, some in rows]) if rows else np.empty(0, np.int8)
     ready = int(np.count_nonzero(states == VectorState.READY))

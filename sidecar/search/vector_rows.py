@@ -15,7 +15,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from sidecar.embedding.identity import EmbeddingIdentity
-from sidecar.search.owner_view import Column, OwnerView
+from sidecar.search.column import Column
+from sidecar.search.owner_view import OwnerView
 from sidecar.search.vector_feed import VectorFeed
 
 if TYPE_CHECKING:
@@ -91,9 +92,9 @@ class VectorRows:
     def _add(self, feed: VectorFeed, rows: range) -> int:
         """Take in a few new rows; how many vectors were read."""
         new: dict[bytes, None] = {}
-        for row in rows:
-            text = self.view.texts[row]
-            self._states.add(VectorState.PENDING if text else VectorState.NONE)
+        texts = self.view.texts[rows.start : rows.stop]
+        self._states.extend([VectorState.PENDING if text else VectorState.NONE for text in texts])
+        for row, text in zip(rows, texts, strict=True):
             if text:
                 new[text] = None
                 self._waiting.setdefault(text, []).append(row)

@@ -10,28 +10,37 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
 
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.search.access import Known, Reach, by_group
-from sidecar.search.bm25 import Posting
-from sidecar.search.context import RADIUS, Neighbours
-from sidecar.search.owner_view import OwnerView
+from sidecar.search.owner_view import OwnerView, Rows
 from sidecar.storage.keys import ActorId
 
-if TYPE_CHECKING:
-    from sidecar.search.owner_view import Floats, Ints
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """The view of an owner that a query looks at, what of it the query may see, and what was shared with the actor."""
+
+    owner: ActorId
+    view: OwnerView
+    reach: Reach
+    shared: Mapping[Entry, Known]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The visible rows of one owner's view, ascending. ``known`` says why each may be seen, or why all may."""
+    """The visible rows of one owner's view. ``known`` says why each may be seen, or why all may."""
 
     owner: ActorId
     view: OwnerView
-    rows: Ints
+    rows: Rows
     known: Known | Mapping[Entry, Known]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row of the view is visible."""
+        return len(self.rows) == len(self.view.entries)
 
     def reason(self, entry: Entry) -> Known:
         """Why a record may be seen."""
@@ -39,109 +48,46 @@ class Part:
 
     def only(self, rows: Iterable[int]) -> Part:
         """This part with some of its rows, ascending."""
-        import numpy as np
-
-        return replace(self, rows=np.array(list(rows), dtype="int64"))
-
-
-def visible_parts(
-    owner: ActorId, view: OwnerView, reach: Reach, wanted: RecordFilter, shared: Mapping[Entry, Known]
-) -> Iterator[Part]:
-    """The rows that pass the filter: all of them, or those for each group and then those that are ``shared``."""
-    import numpy as np
-
-    allowed = view.allowed(wanted)
-    if reach.known is not None:
-        yield Part(owner, view, np.flatnonzero(allowed), reach.known)
-        return
-    for group in reach.groups:
-        addressed = allowed & view.labelled([("audience", group.group_id)])
-        allowed &= ~addressed
-        yield Part(owner, view, np.flatnonzero(addressed), by_group(group))
-    part = Part(owner, view, np.empty(0, dtype="int64"), shared)
-    yield part.only(row for row in sorted(view.rows_of(shared)) if allowed[row])
+        return replace(self, rows=list(rows))
 
 
 class Visible:
     """All visible rows of a query, part after part."""
 
-    def __init__(self, parts: list[Part]) -> None:
-        self._parts = parts
-        self._starts = list(accumulate((len(part.rows) for part in parts), initial=0))
-
-    @property
-    def parts(self) -> Sequence[Part]:
-        """The owners' parts, in the order of their rows."""
-        return self._parts
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = parts
+        #: The number of the first row of each part, and then of all rows.
+        self.starts = list(accumulate((len(part.rows) for part in parts), initial=0))
 
     def __len__(self) -> int:
-        return self._starts[-1]
-
-    def lengths(self) -> Floats:
-        """Of each row, in words."""
-        lengths: Floats = _joined([part.view.lengths[part.rows] for part in self._parts], "float64")
-        return lengths
-
-    def ticks(self) -> Ints:
-        """When it happened, of each row."""
-        ticks: Ints = _joined([part.view.ticks[part.rows] for part in self._parts], "int64")
-        return ticks
-
-    def importances(self) -> Floats:
-        """How much it matters to the actor, of each row."""
-        importances: Floats = _joined([_weighted(part) for part in self._parts], "float64")
-        return importances
-
-    def postings(self, terms: Iterable[str]) -> dict[str, Posting]:
-        """Where each of the terms stands; terms that no row holds are left out."""
-        found = {term: self._posting(term) for term in terms}
-        return {term: posting for term, posting in found.items() if posting is not None}
-
-    def owner_places(self) -> Ints:
-        """The place of each row's owner among the query's owners."""
-        import numpy as np
-
-        owners = sorted((part.owner for part in self._parts), key=owner_order)
-        places: Ints = _joined([np.full(len(part.rows), owners.index(part.owner)) for part in self._parts], "int64")
-        return places
-
-    def id_places(self) -> Ints:
-        """The place of each row's id among those of its owner."""
-        places: Ints = _joined([part.view.id_places()[part.rows] for part in self._parts], "int64")
-        return places
-
-    def around(self) -> Neighbours:
-        """Who stands beside whom in a conversation; rows of different owners never do."""
-        import numpy as np
-
-        size = (len(self), 2 * RADIUS)
-        rows, weights = np.zeros(size, np.int64), np.zeros(size)
-        for start, part in zip(self._starts, self._parts, strict=False):
-            if part.view.talks and len(part.rows):
-                own = part.view.around(part.rows)
-                end = start + len(part.rows)
-                rows[start:end], weights[start:end] = own.rows + start, own.weights
-        return Neighbours(rows, weights)
+        return self.starts[-1]
 
     def at(self, row: int) -> tuple[ActorId, Entry, Known]:
         """Whose record a row is, which one, and why it may be seen."""
-        number = bisect_right(self._starts, row) - 1
-        part = self._parts[number]
-        entry = part.view.entries[int(part.rows[row - self._starts[number]])]
+        number = bisect_right(self.starts, row) - 1
+        part = self.parts[number]
+        entry = part.view.entries[part.rows[row - self.starts[number]]]
         return part.owner, entry, part.reason(entry)
 
-    def _posting(self, term: str) -> Posting | None:
-        pieces = [
-            piece
-            for start, part in zip(self._starts, self._parts, strict=False)
-            if (piece := _piece(part, term, start)) is not None
-        ]
-        if not pieces:
-            return None
-        return Posting(
-            _joined([piece.rows for piece in pieces], "int64"),
-            _joined([piece.counts for piece in pieces], "float64"),
-        )
+
+def visible_parts(viewed: Viewed, wanted: RecordFilter) -> Iterator[Part]:
+    """The rows that pass the filter: all of them, or those for each group and then those that are shared."""
+    owner, view, reach = viewed.owner, viewed.view, viewed.reach
+    if reach.known is not None:
+        yield Part(owner, view, _passing(view, range(len(view.entries)), wanted), reach.known)
+        return
+    seen: set[int] = set()
+    for group in reach.groups:
+        rows = _passing(view, view.addressed.get(group.group_id, ()), wanted)
+        yield Part(owner, view, [row for row in rows if row not in seen], by_group(group))
+        seen.update(rows)
+    rows = _passing(view, sorted(view.rows_of(viewed.shared)), wanted)
+    yield Part(owner, view, [row for row in rows if row not in seen], viewed.shared)
+
+
+def name_order(who: ActorId, entry: Entry) -> tuple[tuple[str, ...], bytes]:
+    """By what hits are put in order that are equal in all else: the owner, then the id (UTF-16, as everywhere)."""
+    return owner_order(who), entry.head.record_id.encode("utf-16-be")
 
 
 def owner_order(who: ActorId) -> tuple[str, ...]:
@@ -149,34 +95,11 @@ def owner_order(who: ActorId) -> tuple[str, ...]:
     return (who.actor, who.role, who.player, who.topic, who.tenant)
 
 
-def _joined(arrays: Sequence[Any], kind: str) -> Any:
-    import numpy as np
-
-    if len(arrays) == 1:
-        return arrays[0]
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype=kind)
-
-
-def _piece(part: Part, term: str, start: int) -> Posting | None:
-    """Where a term stands among the visible rows of one part."""
-    import numpy as np
-
-    found = part.view.posting(term)
-    if found is None or not len(part.rows):
-        return None
-    rows, counts = found
-    if len(part.rows) == len(part.view.entries):
-        return Posting(rows + start, counts)
-    places = np.searchsorted(part.rows, rows)
-    seen = part.rows[np.minimum(places, len(part.rows) - 1)] == rows
-    return Posting(places[seen] + start, counts[seen]) if seen.any() else None
-
-
-def _weighted(part: Part) -> Floats:
-    import numpy as np
-
-    importances = part.view.importances[part.rows]
-    if isinstance(part.known, Known):
-        return importances * part.known.weight
-    weighted: Floats = importances * np.array([part.known[part.view.entries[row]].weight for row in part.rows])
-    return weighted
+def _passing(view: OwnerView, rows: Iterable[int], wanted: RecordFilter) -> list[int]:
+    """Which of some rows pass the filter, all but its ``text`` considered."""
+    entries, passes = view.entries, wanted.passes
+    return [
+        row
+        for row in rows
+        if not (entry := entries[row]).forgotten and passes(entry.head, superseded=bool(entry.superseded_by))
+    ]

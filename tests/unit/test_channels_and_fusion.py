@@ -123,8 +123,8 @@ def talk(*conversations):
 
 
 def test_the_default_weights_look_at_context_only_where_there_is_a_conversation():
-    assert default_weights(talk(ALONE, ALONE)) == ALONE_WEIGHTS
-    assert default_weights(talk(0, 0)) == TALK_WEIGHTS
+    assert default_weights(talks=talk(ALONE, ALONE).exist) == ALONE_WEIGHTS
+    assert default_weights(talks=talk(0, 0).exist) == TALK_WEIGHTS
 
 
 def test_an_answer_is_found_by_the_question_before_it():

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_reference import Row, fused
 
+from sidecar.search import plain_channels
 from sidecar.search.bm25 import Posting
 from sidecar.search.channels import Lexicon, Weights, meaning_channels, words_channels
 from sidecar.search.context import ALONE, neighbours
-from sidecar.search.fusion import weighted_sum
+from sidecar.search.fusion import reciprocal_rank, weighted_sum
 
 WORDS = [("wolf",), ("gate", "gat…"), ("häuser", "hauser", "hause…"), ("bread",)]
 WEIGHT = st.sampled_from([0.0, 0.2, 1.0, 3.0])
@@ -42,13 +43,13 @@ def lexicon_of(rows):
     return Lexicon(postings, np.array([float(len(row.words)) for row in rows]))
 
 
-@settings(max_examples=150)
-@given(
-    ROWS,
-    st.lists(st.sampled_from(WORDS), unique=True),
-    st.builds(Weights, WEIGHT, WEIGHT, WEIGHT, WEIGHT),
-    st.none() | st.integers(-100, 100).map(lambda hundredths: hundredths / 100),
-)
+QUERY = st.lists(st.sampled_from(WORDS), unique=True)
+WEIGHTS = st.builds(Weights, WEIGHT, WEIGHT, WEIGHT, WEIGHT)
+FLOOR = st.none() | st.integers(-100, 100).map(lambda hundredths: hundredths / 100)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ROWS, QUERY, WEIGHTS, FLOOR)
 def test_fused_scores_equal_the_description(rows, words, weights, floor):
     around = neighbours(
         np.array([ALONE if row.conversation is None else row.conversation for row in rows], np.int64),
@@ -60,3 +61,39 @@ def test_fused_scores_equal_the_description(rows, words, weights, floor):
     expected = fused(words, rows, weights, floor)
     found = list(weighted_sum(channels.values())) or [-math.inf] * len(rows)
     assert found == pytest.approx([-math.inf if score is None else score for score in expected], abs=1e-5)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ROWS, QUERY, WEIGHTS, FLOOR)
+def test_plain_channels_say_the_same_as_columns(rows, words, weights, floor):
+    conversations = [ALONE if row.conversation is None else row.conversation for row in rows]
+    ordinals = [row.ordinal for row in rows]
+    similar = [math.nan if row.similarity is None else row.similarity for row in rows]
+    lexicon = lexicon_of(rows)
+    lenders = plain_channels.neighbours(conversations, ordinals)
+    around = neighbours(np.array(conversations, np.int64), np.array(ordinals, np.int64))
+    postings = {
+        term: dict(zip(posting.rows.tolist(), posting.counts.tolist(), strict=True))
+        for term, posting in lexicon.postings.items()
+    }
+    plain = plain_channels.words_channels(
+        words, plain_channels.PlainLexicon(postings, lexicon.lengths.tolist()), lenders, weights
+    ) | plain_channels.meaning_channels(similar, lenders, weights, floor=floor)
+    columns = words_channels(words, lexicon, around, weights)
+    columns |= meaning_channels(np.array(similar), around, weights, floor=floor)
+    assert bool(lenders) == around.exist
+    for row in range(len(rows)):
+        said = {name: channel.of(row) for name, channel in plain.items()}
+        assert said == {name: nearly(channel.of(row)) for name, channel in columns.items()}
+    ties = [0] * len(rows)
+    sums = (weighted_sum(columns.values()), plain_channels.weighted_sum(plain.values()))
+    ranks = (
+        reciprocal_rank(columns.values(), np.array(ties)),
+        plain_channels.reciprocal_rank(plain.values(), ties.__getitem__),
+    )
+    for dense, sparse in (sums, ranks):
+        assert {row: score for row, score in enumerate(dense) if score > -math.inf} == pytest.approx(sparse)
+
+
+def nearly(said):
+    return said and pytest.approx(said, rel=1e-9)

@@ -16,7 +16,7 @@ NOW = Now("main", 100)
 
 
 def hits(*changes):
-    return [replace(PLAIN, **{"place": float(place), **change}) for place, change in enumerate(changes)]
+    return [PLAIN._replace(**{"place": float(place), **change}) for place, change in enumerate(changes)]
 
 
 def order(candidates, options=None, now=None):
@@ -66,17 +66,17 @@ def test_a_hit_of_now_never_rises_by_fifty_places():
     ],
 )
 def test_a_moment_that_cannot_be_compared_has_no_recency(changes, now):
-    assert recency(replace(PLAIN, **changes), RerankOptions(half_life_ticks=10), now) == 0
+    assert recency(PLAIN._replace(**changes), RerankOptions(half_life_ticks=10), now) == 0
 
 
 def test_recency_halves_every_half_life():
     options = RerankOptions(half_life_ticks=50)
-    given_for = [recency(replace(PLAIN, tick=tick), options, NOW) for tick in (100, 50, 0)]
+    given_for = [recency(PLAIN._replace(tick=tick), options, NOW) for tick in (100, 50, 0)]
     assert given_for == [500_000, 250_000, 125_000]
 
 
 def test_without_a_half_life_there_is_no_recency():
-    assert recency(replace(PLAIN, tick=100), RerankOptions(), NOW) == 0
+    assert recency(PLAIN._replace(tick=100), RerankOptions(), NOW) == 0
 
 
 def test_clear_differences_are_whole_places_and_equal_scores_nearly_share_one():
@@ -89,7 +89,7 @@ def test_the_more_important_of_two_nearly_equal_memories_comes_first():
     similar = meaning_channel(np.array([0.71, 0.70, 0.2, 0.1, 0.1]), 0.5)
     scores = sorted(weighted_sum([similar]), reverse=True)
     placed = places(scores, clear_difference_of_sums([similar]))
-    candidates = [replace(PLAIN, place=place, importance=float(row == 1)) for row, place in enumerate(placed)]
+    candidates = [PLAIN._replace(place=place, importance=float(row == 1)) for row, place in enumerate(placed)]
     assert order(candidates)[:2] == [1, 0]
 
 
@@ -115,7 +115,7 @@ CANDIDATES = st.lists(
 
 def with_places(candidates, steps):
     placed = places(list(range(len(candidates), 0, -1)), steps)
-    return [replace(one, place=place) for one, place in zip(candidates, placed, strict=True)]
+    return [one._replace(place=place) for one, place in zip(candidates, placed, strict=True)]
 
 
 @given(CANDIDATES, st.floats(0.5, 40), st.integers(0, 10**7), st.integers(0, 10**7), st.integers(1, 10**6))
@@ -129,7 +129,7 @@ def test_every_hit_comes_out_once_and_none_moves_too_far(candidates, steps, rece
 @given(CANDIDATES, st.floats(0.5, 40), st.integers(1, 10**6), st.integers(1, 1_000))
 def test_scaling_all_ticks_and_the_half_life_together_changes_nothing(candidates, steps, half_life, factor):
     placed = with_places(candidates, steps)
-    scaled = [replace(one, tick=one.tick * factor) for one in placed]
+    scaled = [one._replace(tick=one.tick * factor) for one in placed]
     now = 10**11
     assert rerank(placed, RerankOptions(half_life_ticks=half_life), now=Now("main", now)) == rerank(
         scaled, RerankOptions(half_life_ticks=half_life * factor), now=Now("main", now * factor)

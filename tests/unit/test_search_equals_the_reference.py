@@ -15,8 +15,9 @@ from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.records import Kind, searched_text
 from sidecar.search.meaning import Meaning
 from sidecar.search.options import Fusion, GivenWeights, Mode, Options
-from sidecar.search.recall import Query
+from sidecar.search.recall import Query, Recall
 from sidecar.search.rerank import RerankOptions
+from sidecar.search.ways import MOST_PLAIN, ways_for
 from sidecar.search.words import embedded_text
 from sidecar.storage.session_disk import SessionDisk
 
@@ -101,7 +102,8 @@ def test_hits_and_their_order_equal_the_reference(all_given, wanted, options, te
     house.feed.put(IDENTITY, vectors)
 
     query = Query(NPC, [NPC, OTHER], text, wanted, limit, options=options)
-    found = house.recall.run(query, Meaning(identity=IDENTITY, vector=QUERY_VECTOR))
+    meaning = Meaning(identity=IDENTITY, vector=QUERY_VECTOR)
+    found, in_columns = house.recall.run(query, meaning), recall_in_columns(house).run(query, meaning)
 
     analyzer = house.words.analyzer("session")
     visible = [one for one in all_given if wanted.passes(one.record.head, superseded=False)]
@@ -110,7 +112,25 @@ def test_hits_and_their_order_equal_the_reference(all_given, wanted, options, te
     assert [(hit.stored.owner, hit.stored.record.head.record_id) for hit in found.hits] == [
         (visible[index].who, visible[index].record.head.record_id) for index in expected
     ]
+    assert [told(hit) for hit in in_columns.hits] == [told(hit) for hit in found.hits]
+    assert steps(in_columns) == steps(found)
     house.close()
+
+
+def recall_in_columns(house) -> Recall:
+    """As many rows are ranked."""
+    parts = (house.store, house.groups, house.saves, house.words, house.views, house.matrices)
+    return Recall(*parts, ways=lambda _rows: ways_for(MOST_PLAIN + 1))
+
+
+def told(hit):
+    """All that is told of a hit, numbers as exactly as they are compared."""
+    channels = [(said.name, said.rank, round(said.score, 8), round(said.normalised, 8)) for said in hit.channels]
+    return hit._replace(score=round(hit.score, 8), fused_score=round(hit.fused_score, 8), channels=channels)
+
+
+def steps(recalled):
+    return [(step.stage, step.scanned, step.candidates) for step in recalled.stages], recalled.weights
 
 
 def direction(turn: int) -> np.ndarray:
