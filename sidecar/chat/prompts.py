@@ -181,8 +181,9 @@ class Prompts:
             summary_cap=options.max_summary_tokens,
             recent_cap=options.recent_token_budget,
             summarize=options.enabled,
+            summary_overhead=summary_overhead(counter),
         )
-        policy = policy_for(_rules(role), budget, asked or Asked(), summary_overhead=summary_overhead(counter))
+        policy = policy_for(_rules(role), budget, asked or Asked())
         return Window(frame, budget, policy, recalled, (*cuts, *_overflow(budget)))
 
     def _frame(

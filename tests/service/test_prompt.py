@@ -328,3 +328,16 @@ def test_a_games_tool_needs_a_schema_that_can_be_read(chat, actor, parameters):
 @pytest.mark.parametrize("name", ["", "two words", "x" * 65, "memory"])
 def test_a_games_tool_needs_a_name_of_its_own(chat, actor, name):
     assert failure(lambda: chat.prompt(actor, tools=[chat_pb2.GameTool(name=name)])).fields == ("tools[0].name",)
+
+
+@pytest.mark.parametrize("cap", [4, 18, 40])
+def test_a_summary_that_keeps_to_its_cap_is_sent_whole(chat, actor, cap):
+    chat.put_role(f"Scribe {cap}", summary=role_pb2.SummaryOptions(max_summary_tokens=cap))
+    scribe = common_pb2.Actor(role_id=f"Scribe {cap}", actor_id=actor.actor_id)
+    chat.talk(scribe, 40, text="a line of about fifty characters for the test {}")
+    chat.compact(scribe)
+    prompt = chat.prompt(scribe, "Hi")
+    (sent,) = parts(prompt, SUMMARY)
+    assert chat.summary(scribe).text in sent
+    assert cut(prompt, "summary_request") is None
+    assert prompt.budget.summary == cap
