@@ -163,7 +163,13 @@ class Rooms:
     def documents(self) -> DocumentStore:
         from sidecar.memory.document_store import DocumentStore
 
-        return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
+        return DocumentStore(
+            self._disk,
+            self.actors,
+            self.saves,
+            self._config.memory,
+            kept_versions=lambda role: self.roles.get(role).max_document_versions,
+        )
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -276,7 +282,8 @@ class Rooms:
             roles=self.roles,
             paging=self._paging,
             find_completer=lambda role, backend_id: self.backends.summary_models.find(role, backend_id),
-            aim=self.backends.aim,
+            aim=lambda role, turn: self.backends.aim(role, turn),
+            route=lambda role, backend_id: self.backends.route(role, backend_id),
             recall=self.recall,
         )
 
@@ -285,7 +292,12 @@ class Rooms:
         from sidecar.daemon.turn_rooms import BackendRooms
 
         return BackendRooms(
-            disk=self._disk, config=self._config, workers=self.workers, paging=self._paging, loop=self._loop
+            disk=self._disk,
+            config=self._config,
+            counters=self.chat.counters,
+            workers=self.workers,
+            paging=self._paging,
+            loop=self._loop,
         )
 
     @cached_property

@@ -44,12 +44,15 @@ class DocumentStore:
         saves: SaveStates,
         limits: MemorySettings,
         *,
+        kept_versions: Callable[[str], int] = lambda role: 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """``kept_versions`` tells how many versions a role keeps of its documents; 0: as many as the limits say."""
         self._disk = disk
         self._actors = actors
         self._saves = saves
         self._limits = limits
+        self._kept_versions = kept_versions
         self._clock = clock
         self._cache: OrderedDict[ActorId, Document] = OrderedDict()
         self._cached_chars = 0
@@ -74,7 +77,7 @@ class DocumentStore:
         request = ["edit", *(asdict(edit) for edit in edits)]
         return self._change(
             who,
-            lambda document: edited(document, edits, int(self._clock()), self._limits),
+            lambda document: edited(document, edits, int(self._clock()), self._limits_of(who)),
             request,
             expected_version,
             idempotency_key,
@@ -86,7 +89,7 @@ class DocumentStore:
         """Make the content of version ``number`` the newest version. Raises NotFound, Stale, Corrupt."""
         return self._change(
             who,
-            lambda document: reverted(document, number, int(self._clock()), self._limits),
+            lambda document: reverted(document, number, int(self._clock()), self._limits_of(who)),
             ["revert", number],
             expected_version,
             idempotency_key,
@@ -171,6 +174,10 @@ class DocumentStore:
         else:
             self._kept(who, after)
         return outcome
+
+    def _limits_of(self, who: ActorId) -> MemorySettings:
+        kept = self._kept_versions(who.role)
+        return replace(self._limits, max_versions=kept) if kept else self._limits
 
     def _store(self, who: ActorId, document: Document) -> None:
         self._saves.ensure(who.save)
