@@ -183,3 +183,8 @@ def test_the_prompt_begins_with_the_shared_rules_unless_the_role_declines(chat, 
     chat.put_role("Merchant", use_universal_prefix=False, system_prompt="Sell fish.", additional_prompt="Be kind.")
     assert "Use a tool when" in with_rules
     assert parts(chat.prompt(actor), PREFIX) == ["Sell fish.\n\nBe kind."]
+
+
+def test_a_prompt_that_is_too_long_is_told_with_the_limit_and_its_value(chat):
+    told = failure(lambda: chat.put_role("Merchant", system_prompt="x" * 200_001))
+    assert told.metadata == {"limit": "role.system_prompt", "value": "200000"}
