@@ -40,7 +40,7 @@ def checked_tools(tools: Sequence[Declaration]) -> tuple[tuple[Declaration, ...]
 def _require_name(name: str, taken: set[str], field: str) -> None:
     if not _NAME.fullmatch(name):
         raise _invalid(field, 'it must have 1 to 64 letters, digits, "_" or "-"')
-    if name in OWN_NAMES or name in taken:
+    if name.casefold() in OWN_NAMES or name in taken:
         raise _invalid(field, "the name is taken; give each tool one of its own")
 
 

@@ -175,14 +175,10 @@ class Rooms:
     def toolbox(self) -> Toolbox:
         from sidecar.memory.toolbox import MemoryTool, Toolbox
 
-        def remembers(role: str) -> bool:
-            return self.roles.get(role).memory_tool
-
         def offers(role: str, tool: str) -> bool:
-            allowed = self.roles.get(role).allowed_tools
-            return remembers(role) and (allowed is None or tool in allowed)
+            return self.roles.get(role).offers(tool)
 
-        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
+        return Toolbox([MemoryTool(self.documents, offers), *self.records.tools(offers)])
 
     @cached_property
     def actor_files(self) -> ActorFiles:

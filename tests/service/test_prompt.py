@@ -325,7 +325,7 @@ def test_a_games_tool_needs_a_schema_that_can_be_read(chat, actor, parameters):
         assert "alarm" in [declared.name for declared in chat.prompt(actor, tools=[tool]).tools]
 
 
-@pytest.mark.parametrize("name", ["", "two words", "x" * 65, "memory"])
+@pytest.mark.parametrize("name", ["", "two words", "x" * 65, "memory", "Memory"])
 def test_a_games_tool_needs_a_name_of_its_own(chat, actor, name):
     assert failure(lambda: chat.prompt(actor, tools=[chat_pb2.GameTool(name=name)])).fields == ("tools[0].name",)
 
