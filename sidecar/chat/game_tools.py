@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sidecar.chat.prompt import Declaration
 from sidecar.compaction.clipping import clip
@@ -33,7 +34,10 @@ def checked_tools(tools: Sequence[Declaration]) -> tuple[tuple[Declaration, ...]
         _require_name(tool.name, names, f"tools[{index}].name")
         _require_schema(tool.parameters, f"tools[{index}].parameters_json")
         names.add(tool.name)
-    shown = tuple(Declaration(t.name, clip(t.description, MAX_DESCRIPTION_CHARS), t.parameters or "{}") for t in tools)
+    shown = tuple(
+        replace(tool, description=clip(tool.description, MAX_DESCRIPTION_CHARS), parameters=tool.parameters or "{}")
+        for tool in tools
+    )
     return shown, tuple(_cut(tool) for tool in tools if len(tool.description) > MAX_DESCRIPTION_CHARS)
 
 

@@ -120,6 +120,12 @@ def test_the_tools_of_the_role_are_declared_by_name(chat, actor):
     assert json.loads(prompt.tools[0].function_json)["function"]["name"] == "alarm"
 
 
+@pytest.mark.parametrize("mutating", [False, True])
+def test_it_is_told_which_tools_change_something(chat, actor, mutating):
+    prompt = chat.prompt(actor, "Hi", tools=[chat_pb2.GameTool(name="alarm", mutating=mutating)])
+    assert [(tool.name, tool.mutating) for tool in prompt.tools] == [("alarm", mutating), ("memory", True)]
+
+
 def test_no_tools_at_all_when_none_are_allowed(chat, actor):
     prompt = chat.prompt(actor, "Hi", allowed_tools=role_pb2.AllowedTools())
     assert list(prompt.tools) == []
