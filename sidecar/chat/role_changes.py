@@ -136,7 +136,7 @@ def _text(value: Any, path: str) -> str:
             f"{path} has {len(value)} characters; at most {MAX_PROMPT_CHARS} are allowed.",
             reason=Reason.FIELD_TOO_LONG,
             field=path,
-            limit=path,
+            limit="max_prompt_chars",
             value=MAX_PROMPT_CHARS,
         )
     return value

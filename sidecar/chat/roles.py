@@ -125,11 +125,10 @@ class Role:
     offline_lines: tuple[str, ...] = ()
     max_document_versions: int = bounded(0, 0, 1_000, "versions", "kept of the document; 0: the daemon's setting")
 
-    def offers(self, tool: str) -> bool:
-        """Whether a model may call one of the daemon's own tools, by its name."""
-        own = {"remember_game_memory": self.remember_tool, "search_game_memory": self.search_tool}.get(tool)
-        has = self.memory_tool if own is None else own
-        return has and (self.allowed_tools is None or tool in self.allowed_tools)
+    @property
+    def offers_memory(self) -> bool:
+        """Whether a model may call the memory tool."""
+        return self.memory_tool and (self.allowed_tools is None or "memory" in self.allowed_tools)
 
     def base_prompt(self) -> str:
         """The role's own prompt, or the sentence that stands in for it."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sidecar.memory.service import DocumentService
     from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
@@ -163,22 +164,26 @@ class Rooms:
     def documents(self) -> DocumentStore:
         from sidecar.memory.document_store import DocumentStore
 
-        return DocumentStore(
-            self._disk,
-            self.actors,
-            self.saves,
-            self._config.memory,
-            kept_versions=lambda role: self.roles.get(role).max_document_versions,
-        )
+        def versions_kept(who: ActorId) -> int:
+            return self.roles.get(who.role).max_document_versions
+
+        return DocumentStore(self._disk, self.actors, self.saves, self._config.memory, versions_kept=versions_kept)
 
     @cached_property
     def toolbox(self) -> Toolbox:
+        from sidecar.memory.record_ids import REMEMBER
         from sidecar.memory.toolbox import MemoryTool, Toolbox
 
-        def offers(role: str, tool: str) -> bool:
-            return self.roles.get(role).offers(tool)
+        def remembers(role: str) -> bool:
+            return self.roles.get(role).offers_memory
 
-        return Toolbox([MemoryTool(self.documents, offers), *self.records.tools(offers)])
+        def offers(role_id: str, tool: str) -> bool:
+            role = self.roles.get(role_id)
+            own = role.remember_tool if tool == REMEMBER else role.search_tool
+            allowed = role.allowed_tools
+            return (role.memory_tool if own is None else own) and (allowed is None or tool in allowed)
+
+        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
 
     @cached_property
     def actor_files(self) -> ActorFiles:

@@ -44,15 +44,15 @@ class DocumentStore:
         saves: SaveStates,
         limits: MemorySettings,
         *,
-        kept_versions: Callable[[str], int] = lambda role: 0,
+        versions_kept: Callable[[ActorId], int] = lambda _who: 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``kept_versions`` tells how many versions a role keeps of its documents; 0: as many as the limits say."""
+        """``versions_kept`` tells how many versions an actor's role keeps; 0: as many as ``limits`` say."""
         self._disk = disk
         self._actors = actors
         self._saves = saves
         self._limits = limits
-        self._kept_versions = kept_versions
+        self._versions_kept = versions_kept
         self._clock = clock
         self._cache: OrderedDict[ActorId, Document] = OrderedDict()
         self._cached_chars = 0
@@ -158,6 +158,10 @@ class DocumentStore:
         """Nothing to do: a document is its actor's alone."""
         return False
 
+    def _limits_of(self, who: ActorId) -> MemorySettings:
+        kept = self._versions_kept(who)
+        return replace(self._limits, max_versions=kept) if kept else self._limits
+
     def _change(
         self, who: ActorId, change: _Change, request: list[Any], expected_version: int | None, idempotency_key: str
     ) -> Outcome:
@@ -174,10 +178,6 @@ class DocumentStore:
         else:
             self._kept(who, after)
         return outcome
-
-    def _limits_of(self, who: ActorId) -> MemorySettings:
-        kept = self._kept_versions(who.role)
-        return replace(self._limits, max_versions=kept) if kept else self._limits
 
     def _store(self, who: ActorId, document: Document) -> None:
         self._saves.ensure(who.save)

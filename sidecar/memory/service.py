@@ -12,7 +12,6 @@ from sidecar.memory.actor_files import ActorFiles
 from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
-from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_wire import moment_from, owners_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
@@ -63,7 +62,6 @@ class DocumentService:
         self._still = still
         self._limits = limits
         self._paging = paging
-        self._erasures = KeptAnswers(limits.kept_answers)
 
     async def GetDocument(self, request: memory_pb2.GetDocumentRequest, context: Any) -> memory_pb2.GetDocumentResponse:
         who = actor_from(request.actor)
@@ -216,9 +214,7 @@ class DocumentService:
 
     async def EraseActor(self, request: memory_pb2.EraseActorRequest, context: Any) -> memory_pb2.EraseActorResponse:
         who = actor_from(request.actor)
-        known: memory_pb2.EraseActorResponse | None = self._erasures.known(who.save, request)
-        if known is not None:
-            return known
+        key_from(request.idempotency_key)
 
         def erase() -> memory_pb2.EraseActorResponse:
             erased = self._files.measure(who) if request.dry_run else self._files.erase(who)
@@ -226,7 +222,6 @@ class DocumentService:
 
         response = await self._still(who.save, context, erase)
         response.save.CopyFrom(state_to(self._saves.state(who.save)))
-        self._erasures.keep(who.save, request, response)
         return response
 
     async def _read(self, who: ActorId) -> Document:

@@ -11,16 +11,7 @@ from sidecar.errors import AlreadyExists, Corrupt, LorekeeperError, Reason, Stal
 from sidecar.memory.document import Document, EditFailed
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.moments import Moment
-from sidecar.memory.tool import (
-    MEMORY_TOOL,
-    NAME,
-    ToolAnswer,
-    ToolSpec,
-    edit_answer,
-    failed_answer,
-    parse_call,
-    read_answer,
-)
+from sidecar.memory.tool import MEMORY_TOOL, ToolAnswer, ToolSpec, edit_answer, failed_answer, parse_call, read_answer
 from sidecar.storage.keys import ActorId
 
 _TEXT_CONTRACT = """\
@@ -75,13 +66,13 @@ class MemoryTool:
     spec = MEMORY_TOOL
     mutating = True
 
-    def __init__(self, store: DocumentStore, offers: Callable[[str, str], bool]) -> None:
-        """``offers`` tells whether a role id has a tool, by its name."""
+    def __init__(self, store: DocumentStore, remembers: Callable[[str], bool]) -> None:
+        """``remembers`` tells whether a role id has the memory tool."""
         self._store = store
-        self._offers = offers
+        self._remembers = remembers
 
     def offered(self, who: ActorId) -> bool:
-        return self._offers(who.role, NAME)
+        return self._remembers(who.role)
 
     def call(self, who: ActorId, call: ToolCall) -> ToolAnswer:
         try:

@@ -162,18 +162,3 @@ def test_a_damaged_actor_is_left_out_of_the_list_and_told_and_the_others_are_the
     told = next(answer.diagnostic for answer in watch if answer.diagnostic.code == "actor_damaged")
     watch.cancel()
     assert told.details["file"].endswith("actor.json")
-
-
-def test_an_erasure_with_the_same_key_is_made_once(client):
-    actor = common_pb2.Actor(save_id="erased once", actor_id="mira")
-    client.write(actor, "one")
-    first = erase(client, actor, idempotency_key="k")
-    client.write(actor, "two")
-    assert erase(client, actor, idempotency_key="k") == first
-    assert client.text(actor) == "two"
-
-
-def test_the_key_of_an_erasure_is_not_for_another_actor(client):
-    erase(client, common_pb2.Actor(save_id="keys", actor_id="mira"), idempotency_key="k")
-    told = failure(lambda: erase(client, common_pb2.Actor(save_id="keys", actor_id="bran"), idempotency_key="k"))
-    assert (told.kind, told.fields) == (("ALREADY_EXISTS", "IDEMPOTENCY_KEY_REUSED"), ("idempotency_key",))

@@ -187,7 +187,7 @@ def test_the_prompt_begins_with_the_shared_rules_unless_the_role_declines(chat, 
 
 def test_a_prompt_that_is_too_long_is_told_with_the_limit_and_its_value(chat):
     told = failure(lambda: chat.put_role("Merchant", system_prompt="x" * 200_001))
-    assert told.metadata == {"limit": "role.system_prompt", "value": "200000"}
+    assert told.metadata == {"limit": "max_prompt_chars", "value": "200000"}
 
 
 OWN_TOOLS = ["memory", "remember_game_memory", "search_game_memory"]
