@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.roles import Role
+from sidecar.compaction.counters import Counters
 from sidecar.gen.lorekeeper.v1 import chat_pb2
 
 
@@ -21,6 +22,20 @@ class Aimed:
     longest: int
     tail_as_system: bool
     body: Callable[[Prompt], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Routed:
+    """What is known of a role's backend without asking it; tokens are 0 where nobody says."""
+
+    counters: Counters
+    model: str = ""
+    window: int = 0
+    longest: int = 0
+
+
+# Finds the backend of a role: the role, a backend id or "" for what the role and the routes say. Raises NotFound.
+Route = Callable[[Role, str], Routed]
 
 
 class Aim(Protocol):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sidecar.chat.aim import Route, Routed
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.memory_snapshots import MemorySnapshots
 from sidecar.chat.prompts import PromptRequest, Prompts
@@ -22,6 +23,7 @@ from sidecar.compaction.summaries import Summary
 from sidecar.compaction.summariser import Complete, Summariser, SummariserOptions
 from sidecar.compaction.windows import Asked
 from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.errors import NotFound
 from sidecar.gen.lorekeeper.v1 import chat_pb2
 from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId
@@ -45,6 +47,7 @@ class Compactions:
         settings: CompactionSettings,
         report: Report,
         find_completer: FindCompleter,
+        route: Route,
     ) -> None:
         self._conversations = conversations
         self._prompts = prompts
@@ -54,12 +57,14 @@ class Compactions:
         self._settings = settings
         self._report = report
         self._find_completer = find_completer
+        self._route = route
 
     def begin(self, who: ActorId, asked: Asked, *, backend_id: str = "", trace_id: str = "") -> Pending:
         """A compaction of the conversation as it is now. Raises Corrupt, NotFound for a backend that is not known."""
         role = self._roles.get(who.role)
-        counter = self._counters.best()
-        window = self._prompts.window(who, role, PromptRequest(), counter, asked)
+        routed = self._routed(role)
+        counter = routed.counters.best(routed.model)
+        window = self._prompts.window(who, role, _request(role, routed), counter, asked)
         summariser = self._writer(role, backend_id, wanted=window.policy.wants_model)
         pending = self._conversations.begin(who, window.policy, counter, summariser=summariser, trace_id=trace_id)
         return pending.within(window.budget)
@@ -104,6 +109,11 @@ class Compactions:
         writer = self.summariser(role, backend_id) if wanted or backend_id else None
         return writer if wanted else None
 
+    def counting(self, role_id: str, backend_id: str) -> tuple[Counters, str]:
+        """Who counts for a backend, or for that of a role, and for which model. Raises NotFound."""
+        routed = self._route(self._roles.get(role_id), backend_id)
+        return routed.counters, routed.model
+
     def summary_cap(self, role_id: str) -> int:
         """The longest stored summary of a role in tokens; 0: no cap."""
         return self._roles.get(role_id).summary.max_summary_tokens
@@ -114,6 +124,21 @@ class Compactions:
         page = chat_pb2.ListMessagesResponse()
         add_messages(page.messages, (row for row in self._conversations.rows(who) if row.number in numbers))
         return list(page.messages)
+
+    def _routed(self, role: Role) -> Routed:
+        """The role's backend; one that is not there any more is no reason to keep what should be folded."""
+        try:
+            return self._route(role, "")
+        except NotFound:
+            return Routed(self._counters)
+
+
+def _request(role: Role, routed: Routed) -> PromptRequest:
+    """A turn without words, in the window that a turn would have."""
+    windows = [tokens for tokens in (role.context_tokens, routed.window) if tokens]
+    return PromptRequest(
+        context_tokens=min(windows, default=None), max_output_tokens=role.max_output_tokens or routed.longest or None
+    )
 
 
 def _told(cut: Cut) -> Diagnostic:

@@ -74,7 +74,7 @@ class Conversations:
             return known
         leaving = self._histories.read(who).leaving(len(drafts))
         if leaving:
-            self._let_go(who, leaving, role, counter)
+            self._let_go(who, self._in_reach(who, leaving, drafts), leaving, role, counter)
         return self._histories.append(who, drafts, messages=True, request=request, key=key)
 
     def append_transcript(
@@ -139,28 +139,37 @@ class Conversations:
             self._archive.add(who, rows)
         return self._summaries.save(who, snapshot.stored, persist=self._may_persist(who, rows))
 
-    def _let_go(self, who: ActorId, leaving: int, role: Role, counter: TokenCounter) -> None:
+    def _in_reach(self, who: ActorId, leaving: int, drafts: Sequence[Row]) -> list[Row]:
+        """The messages of the history, and those of the drafts that leave it at once: more come than it may hold."""
+        chat = self._histories.read(who).chat
+        if leaving <= len(chat):
+            return chat
+        return [*chat, *self._histories.prepared(who, drafts[: leaving - len(chat)], messages=True)]
+
+    def _let_go(self, who: ActorId, chat: list[Row], leaving: int, role: Role, counter: TokenCounter) -> None:
         """Archives and folds the messages that the cap is about to push out, and some more, so that not every append
         has to."""
-        chat = self._histories.read(who).chat
         ahead = min(leaving + len(chat) // 10, len(chat) - role.max_history_messages)
         end = max(leaving, ahead)
         if role.archive and not self._archive.holds(who, chat[:leaving]):
             self._archive.add(who, chat[:end])
         if role.summary.enabled:
-            self._fold_before_loss(who, leaving, end, role.summary.max_summary_tokens, counter)
+            self._fold_before_loss(who, chat, leaving, end, role.summary.max_summary_tokens, counter)
 
-    def _fold_before_loss(self, who: ActorId, leaving: int, end: int, cap: int, counter: TokenCounter) -> None:
-        history = self._histories.read(who)
+    def _fold_before_loss(
+        self, who: ActorId, chat: list[Row], leaving: int, end: int, cap: int, counter: TokenCounter
+    ) -> None:
+        known = self._histories.read(who).messages()
+        messages = (*known, *map(message_of, chat[len(known) :]))
         present = self._summaries.read(who)
-        folded = _folded(present.stored, history.messages(), leaving, end, cap, counter)
+        folded = _folded(present.stored, messages, leaving, end, cap, counter)
         if folded is not None:
-            present = self._summaries.save(who, folded, persist=self._may_persist(who, history.chat[:end]))
+            present = self._summaries.save(who, folded, persist=self._may_persist(who, chat[:end]))
         if present.persisted:
             return
         beneath = self._summaries.read_stored(who).stored
-        durable = [message_of(row) for row in history.chat if row.persisted]
-        leaving, end = (sum(row.persisted for row in history.chat[:count]) for count in (leaving, end))
+        durable = [message_of(row) for row in chat if row.persisted]
+        leaving, end = (sum(row.persisted for row in chat[:count]) for count in (leaving, end))
         folded = _folded(beneath, durable, leaving, end, cap, counter)
         if folded is not None:
             self._summaries.save_stored(who, folded)

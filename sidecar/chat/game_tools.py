@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sidecar.chat.prompt import Declaration
 from sidecar.compaction.clipping import clip
@@ -33,14 +34,17 @@ def checked_tools(tools: Sequence[Declaration]) -> tuple[tuple[Declaration, ...]
         _require_name(tool.name, names, f"tools[{index}].name")
         _require_schema(tool.parameters, f"tools[{index}].parameters_json")
         names.add(tool.name)
-    shown = tuple(Declaration(t.name, clip(t.description, MAX_DESCRIPTION_CHARS), t.parameters or "{}") for t in tools)
+    shown = tuple(
+        replace(tool, description=clip(tool.description, MAX_DESCRIPTION_CHARS), parameters=tool.parameters or "{}")
+        for tool in tools
+    )
     return shown, tuple(_cut(tool) for tool in tools if len(tool.description) > MAX_DESCRIPTION_CHARS)
 
 
 def _require_name(name: str, taken: set[str], field: str) -> None:
     if not _NAME.fullmatch(name):
         raise _invalid(field, 'it must have 1 to 64 letters, digits, "_" or "-"')
-    if name in OWN_NAMES or name in taken:
+    if name.casefold() in OWN_NAMES or name in taken:
         raise _invalid(field, "the name is taken; give each tool one of its own")
 
 

@@ -76,8 +76,8 @@ class History:
         ]
 
     def leaving(self, coming: int) -> int:
-        """How many of the oldest messages ``coming`` new ones push out."""
-        return min(len(self.chat), max(0, len(self.chat) + coming - self.caps.messages))
+        """How many of the oldest messages go when ``coming`` new ones come, of these too where they are many."""
+        return max(0, len(self.chat) + coming - self.caps.messages)
 
     def outcome(self, rows: Sequence[Row]) -> Added:
         """What adding the rows will do."""

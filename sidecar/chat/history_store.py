@@ -66,6 +66,11 @@ class HistoryStore:
         told = self._open(who).answers.told(key, request)
         return Added(**told) if told is not None else None
 
+    def prepared(self, who: ActorId, drafts: Sequence[Row], *, messages: bool) -> list[Row]:
+        """The rows that an append of the drafts would add now. Raises Corrupt."""
+        now = int(self._clock())
+        return self._open(who).history.numbered([replace(draft, time=now) for draft in drafts], messages=messages)
+
     def append(
         self, who: ActorId, drafts: Sequence[Row], *, messages: bool, request: Sequence[Any] = (), key: str = ""
     ) -> Added:
@@ -74,8 +79,7 @@ class HistoryStore:
         Drafts say themselves whether they reach the disk. Raises LimitReached, Corrupt, and what the disk raises.
         """
         opened = self._open(who)
-        now = int(self._clock())
-        rows = opened.history.numbered([replace(draft, time=now) for draft in drafts], messages=messages)
+        rows = self.prepared(who, drafts, messages=messages)
         self._require_room(rows)
         added = opened.history.outcome(rows)
         stored = [row_to_json(row) for row in rows if row.persisted]

@@ -93,6 +93,7 @@ class Declaration:
     name: str
     description: str
     parameters: str
+    mutating: bool = False
 
     def function(self) -> dict[str, Any]:
         """The form that the chat-completions wire takes."""

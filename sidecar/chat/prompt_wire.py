@@ -79,7 +79,7 @@ def prompt_to(prompt: Prompt, *, stable: bool) -> chat_pb2.BuildPromptResponse:
 
 def tools_from(tools: Iterable[chat_pb2.GameTool]) -> list[Declaration]:
     """The tools that a game offers, as it gave them."""
-    return [Declaration(tool.name, tool.description, tool.parameters_json) for tool in tools]
+    return [Declaration(tool.name, tool.description, tool.parameters_json, tool.mutating) for tool in tools]
 
 
 def _allowed(message: chat_pb2.TurnInput) -> tuple[str, ...] | None:
@@ -94,6 +94,7 @@ def _tool_to(tool: Declaration) -> memory_pb2.Tool:
         description=tool.description,
         parameters_json=tool.parameters,
         function_json=tool.function_json(),
+        mutating=tool.mutating,
     )
 
 

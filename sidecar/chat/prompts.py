@@ -36,8 +36,7 @@ from sidecar.compaction.summaries import SummaryStore
 from sidecar.compaction.tokens import TokenCounter
 from sidecar.compaction.windows import Asked, CompactionRules, policy_for
 from sidecar.memory.document_store import DocumentStore
-from sidecar.memory.tool import ToolSpec
-from sidecar.memory.toolbox import Toolbox
+from sidecar.memory.toolbox import Tool, Toolbox
 from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId
 
@@ -181,8 +180,9 @@ class Prompts:
             summary_cap=options.max_summary_tokens,
             recent_cap=options.recent_token_budget,
             summarize=options.enabled,
+            summary_overhead=summary_overhead(counter),
         )
-        policy = policy_for(_rules(role), budget, asked or Asked(), summary_overhead=summary_overhead(counter))
+        policy = policy_for(_rules(role), budget, asked or Asked())
         return Window(frame, budget, policy, recalled, (*cuts, *_overflow(budget)))
 
     def _frame(
@@ -204,8 +204,10 @@ class Prompts:
 
     def _tools(self, who: ActorId, role: Role, request: PromptRequest) -> tuple[tuple[Declaration, ...], str]:
         """The tools that are declared, by name, and a word on them where this turn allows fewer than its role."""
-        offered_specs = (tool.spec for tool in self._toolbox.offered(who))
-        own = [self._declared(spec) for spec in offered_specs if request.knows_moment or spec.name not in _DATED_TOOLS]
+        offered_tools = self._toolbox.offered(who)
+        own = [
+            self._declared(tool) for tool in offered_tools if request.knows_moment or tool.spec.name not in _DATED_TOOLS
+        ]
         offered = _allowed(sorted([*own, *request.game_tools], key=lambda tool: tool.name), role.allowed_tools)
         if request.allowed_tools is None:
             return offered, ""
@@ -213,11 +215,12 @@ class Prompts:
         names = ", ".join(tool.name for tool in allowed)
         return allowed, f"You may call: {names}." if allowed else "No tool may be called in this turn."
 
-    def _declared(self, spec: ToolSpec) -> Declaration:
+    def _declared(self, tool: Tool) -> Declaration:
+        spec = tool.spec
         known = self._declarations.get(spec.name)
         if known is None:
             parameters = json.dumps(spec.parameters, ensure_ascii=False, sort_keys=True)
-            known = self._declarations[spec.name] = Declaration(spec.name, spec.description, parameters)
+            known = self._declarations[spec.name] = Declaration(spec.name, spec.description, parameters, tool.mutating)
         return known
 
 

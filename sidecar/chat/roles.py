@@ -125,6 +125,11 @@ class Role:
     offline_lines: tuple[str, ...] = ()
     max_document_versions: int = bounded(0, 0, 1_000, "versions", "kept of the document; 0: the daemon's setting")
 
+    @property
+    def offers_memory(self) -> bool:
+        """Whether a model may call the memory tool."""
+        return self.memory_tool and (self.allowed_tools is None or "memory" in self.allowed_tools)
+
     def base_prompt(self) -> str:
         """The role's own prompt, or the sentence that stands in for it."""
         return self.system_prompt or f'You are agent "{self.role_id}".'

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from sidecar.chat.aim import Aim, nowhere
+from sidecar.chat.aim import Aim, Route, Routed, nowhere
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.history import History
@@ -40,6 +40,9 @@ from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, actor_from, key_from, page, state_to
 
 _ROLES_A_PAGE = 50
+# The largest pages, also where less is kept.
+_MOST_MESSAGES = 500
+_MOST_ROWS = 2_000
 R = TypeVar("R")
 
 
@@ -60,6 +63,7 @@ class ConversationService:
         paging: Paging,
         snapshot_of: Callable[[ActorId], MemorySnapshot | None],
         aim: Aim = nowhere,
+        route: Route | None = None,
         recall: Recall | None = None,
     ) -> None:
         """``snapshot_of`` tells how an actor's document was last sent whole; ``aim`` which backend a turn would go to;
@@ -75,6 +79,7 @@ class ConversationService:
         self._paging = paging
         self._snapshot_of = snapshot_of
         self._aim = aim
+        self._route = route or (lambda role, backend_id: Routed(counters))
         self._recall = recall
 
     async def AppendMessages(
@@ -103,7 +108,7 @@ class ConversationService:
         who = actor_from(request.actor)
         rows = list((await self._history(who)).chat)
         shown, token = newest_page(
-            rows, size=request.page_size, token=request.page_token, most=self._limits.max_messages
+            rows, size=request.page_size, token=request.page_token, most=max(_MOST_MESSAGES, self._limits.max_messages)
         )
         response = chat_pb2.ListMessagesResponse(
             save=state_to(self._saves.state(who.save)), next_page_token=token, total=len(rows)
@@ -117,7 +122,10 @@ class ConversationService:
         who = actor_from(request.actor)
         rows = list((await self._history(who)).transcript)
         shown, token = newest_page(
-            rows, size=request.page_size, token=request.page_token, most=self._limits.max_transcript_rows
+            rows,
+            size=request.page_size,
+            token=request.page_token,
+            most=max(_MOST_ROWS, self._limits.max_transcript_rows),
         )
         response = chat_pb2.ListTranscriptResponse(
             save=state_to(self._saves.state(who.save)), next_page_token=token, total=len(rows)
@@ -194,11 +202,12 @@ class ConversationService:
         )
 
         def build() -> chat_pb2.BuildPromptResponse:
-            counter = self._counters.best(aimed.model)
+            counters = self._route(role, aimed.backend_id).counters
+            counter = counters.best(aimed.model)
             shown = replace(asked, memory_snapshot=self._snapshot_of(who))
             prompt = self._prompts.build(who, role, shown, counter)
             response = prompt_to(prompt, stable=asked.system_prompt is None)
-            response.cuts.extend(cuts_to((*tool_cuts, *cuts, *self._counters.cuts(counter))))
+            response.cuts.extend(cuts_to((*tool_cuts, *cuts, *counters.cuts(counter))))
             response.recalled.extend(hit.message for hit in recalled.hits[: prompt.recalled])
             response.degraded_reason = common_pb2.DegradedReason.ValueType(recalled.degraded)
             response.backend_id, response.model = aimed.backend_id, aimed.model

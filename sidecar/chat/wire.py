@@ -19,7 +19,7 @@ _PAGE_BYTES = 3_000_000
 
 def rows_from_messages(messages: Sequence[chat_pb2.NewMessage], limits: ChatSettings, *, persist: bool) -> list[Row]:
     """Drafts of the messages that are not blank. Raises InvalidInput."""
-    require_count(len(messages), "messages", most=min(limits.max_batch, limits.max_messages))
+    require_count(len(messages), "messages", most=limits.max_batch, limit="chat.max_batch")
     rows = []
     for index, message in enumerate(messages):
         field = f"messages[{index}]"
@@ -44,7 +44,7 @@ def rows_from_messages(messages: Sequence[chat_pb2.NewMessage], limits: ChatSett
 
 def rows_from_entries(entries: Sequence[chat_pb2.TranscriptEntry], limits: ChatSettings, *, persist: bool) -> list[Row]:
     """Drafts of the transcript rows. Raises InvalidInput."""
-    require_count(len(entries), "entries", most=limits.max_batch)
+    require_count(len(entries), "entries", most=limits.max_batch, limit="chat.max_batch")
     rows = []
     for index, entry in enumerate(entries):
         field = f"entries[{index}]"
@@ -158,8 +158,8 @@ def _order_of(token: str) -> int:
         ) from error
 
 
-def require_count(count: int, field: str, *, most: int, least: int = 1) -> None:
-    """Raises InvalidInput for too few or too many of something."""
+def require_count(count: int, field: str, *, most: int, least: int = 1, limit: str = "") -> None:
+    """Raises InvalidInput for too few or too many of something; ``limit`` names the setting, if it is one."""
     if count < least:
         raise InvalidInput(f"{field} is empty; give at least {least}", reason=Reason.FIELD_REQUIRED, field=field)
     if count > most:
@@ -167,7 +167,7 @@ def require_count(count: int, field: str, *, most: int, least: int = 1) -> None:
             f"{field} has {count} entries; at most {most} are allowed in one call",
             reason=Reason.TOO_MANY_ITEMS,
             field=field,
-            limit=field,
+            limit=limit or field,
             value=most,
         )
 

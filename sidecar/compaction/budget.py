@@ -39,16 +39,21 @@ def share_window(
     summary_cap: int = 0,
     recent_cap: int = 0,
     summarize: bool = True,
+    summary_overhead: int = 0,
 ) -> Budget:
-    """The shares of ``window`` tokens when ``fixed`` of them are taken. Caps of 0 are no caps."""
+    """The shares of ``window`` tokens when ``fixed`` of them are taken. Caps of 0 are no caps.
+
+    ``summary_overhead`` are the tokens of the words around a summary. They come out of what is free: a summary that
+    keeps to its cap is sent whole.
+    """
     window = max(WINDOW_FLOOR, window)
     completion = completion_reserve(window, max_output)
     room = window - fixed - completion
     slack = min(SLACK, max(0, room - HISTORY_FLOOR))
     allowance = max(HISTORY_FLOOR, room - slack)
     summary = summary_reserve(allowance, summary_cap) if summarize else 0
-    summary = min(summary, allowance - HISTORY_FLOOR)
-    history = allowance - summary
+    summary = max(0, min(summary, allowance - HISTORY_FLOOR - summary_overhead))
+    history = allowance - summary - (summary_overhead if summary else 0)
     if recent_cap > 0:
         history = min(history, max(HISTORY_FLOOR, recent_cap))
     return Budget(window, fixed, completion, slack, summary, history, overflow=max(0, HISTORY_FLOOR - room))

@@ -26,11 +26,15 @@ DEFAULT_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class HeldMessage:
-    """A message with the tool calls that it makes and the one that it answers."""
+    """A message with the tool calls that it makes and the one that it answers.
+
+    ``stands_for`` is set for a summary of an earlier compaction: how many messages are in it.
+    """
 
     message: Message
     calls: tuple[str, ...] = ()
     answers: str = ""
+    stands_for: int | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class HeldResult:
 
     cut: int
     summary: str
+    stands_for: int = 0
+    """How many messages are in the summary, those of earlier summaries included."""
     too_many: bool = False
     too_long: bool = False
     failure: str = ""
@@ -122,11 +128,12 @@ def _summarised(
     summariser: Summariser | None,
     trace_id: str,
 ) -> HeldResult:
-    folded = [held.message for held in messages[:cut]]
+    folded = [held.message for held in messages[:cut] if held.stands_for is None]
+    earlier = [held.message.content for held in messages[:cut] if held.stands_for is not None]
     kept = sum(cost(held.message, counter) for held in messages[cut:])
     cap = 0 if target.tokens is None else max(1, target.tokens - kept)
     exceeded = target.messages is not None and 1 + len(messages) - cut > target.messages
-    stored = StoredSummary(prior)
+    stored = StoredSummary("\n".join(text for text in (prior, *earlier) if text.strip()))
     if summariser:
         outcome, failure = _written(stored, folded, cap, target, counter, summariser, trace_id)
     else:
@@ -136,7 +143,8 @@ def _summarised(
     if exceeded or (target.tokens is not None and kept + counter.count(text) > target.tokens):
         failure = failure or "target_exceeded"
     cuts = (*outcome.cuts, *suffix_cut(CutKind.SUMMARY, whole, text, counter))
-    return HeldResult(cut, text, failure=failure, use=outcome.use, cuts=cuts)
+    stands_for = sum(1 if held.stands_for is None else held.stands_for for held in messages[:cut])
+    return HeldResult(cut, text, stands_for, failure=failure, use=outcome.use, cuts=cuts)
 
 
 def _written(

@@ -56,6 +56,8 @@ class Rounds(Protocol):
 
     def summariser_for(self, role_id: str, use_model: bool | None, backend_id: str) -> Summariser | None: ...
 
+    def counting(self, role_id: str, backend_id: str) -> tuple[Counters, str]: ...
+
     def summary_cap(self, role_id: str) -> int: ...
 
     def shown(self, who: ActorId, messages: Sequence[Message]) -> list[chat_pb2.ChatMessage]: ...
@@ -161,9 +163,11 @@ class CompactionService:
         self, request: compaction_pb2.CountTokensRequest, context: Any
     ) -> compaction_pb2.CountTokensResponse:
         require_countable(request.texts, self._limits)
-        counter = self._counter(counter_kind(request.counter))
+        role_id, backend_id = checked_id(request.role_id, "role_id"), checked_id(request.backend_id, "backend_id")
+        counters, model = self._rounds.counting(role_id, backend_id)
+        counter = _counter(counters, model, counter_kind(request.counter))
         tokens = await self._workers.run(OwnKey(""), lambda: [counter.count(text) for text in request.texts])
-        scale = self._counters.scale() if counter.kind is CounterKind.CALIBRATED else 1.0
+        scale = counters.scale(model) if counter.kind is CounterKind.CALIBRATED else 1.0
         return compaction_pb2.CountTokensResponse(tokens=tokens, total=count_to(sum(tokens), counter.kind), scale=scale)
 
     async def _compact_stored(self, who: ActorId, asked: Asked, backend_id: str) -> compaction_pb2.CompactResponse:
@@ -224,13 +228,6 @@ class CompactionService:
             summary = self._summaries.save(who, put.summary, persist=present.persisted, key=key, request=asked)
         return compaction_pb2.PutSummaryResponse(summary=summary_to(summary, counter), cuts=cuts_to(put.cuts))
 
-    def _counter(self, kind: CounterKind | None) -> TokenCounter:
-        if kind is CounterKind.TOKENIZER:
-            return self._counters.exact()
-        if kind is CounterKind.HEURISTIC:
-            return self._counters.heuristic()
-        return self._counters.calibrated() if kind else self._counters.best()
-
     def _answers_of(self, who: ActorId) -> Answers:
         if who not in self._answers:
             self._answers[who] = Answers(_REMEMBERED_ANSWERS)
@@ -245,3 +242,11 @@ class CompactionService:
         response.save.CopyFrom(state_to(self._saves.state(who.save)))
         answered: R = response
         return answered
+
+
+def _counter(counters: Counters, model: str, kind: CounterKind | None) -> TokenCounter:
+    if kind is CounterKind.TOKENIZER:
+        return counters.exact()
+    if kind is CounterKind.HEURISTIC:
+        return counters.heuristic()
+    return counters.calibrated(model) if kind else counters.best(model)

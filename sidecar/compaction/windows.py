@@ -35,8 +35,8 @@ class Asked:
     force: bool = False
 
 
-def policy_for(rules: CompactionRules, budget: Budget, asked: Asked, *, summary_overhead: int = 0) -> Policy:
-    """The limits for one compaction. ``summary_overhead`` are the tokens of the words around a summary."""
+def policy_for(rules: CompactionRules, budget: Budget, asked: Asked) -> Policy:
+    """The limits for one compaction."""
     tokens = budget.history if asked.history_tokens is None else max(HISTORY_FLOOR, asked.history_tokens)
     kept = min(rules.max_messages, FORCED_KEPT) if asked.force else rules.max_messages
     messages = kept if asked.max_messages is None else max(1, asked.max_messages)
@@ -44,7 +44,7 @@ def policy_for(rules: CompactionRules, budget: Budget, asked: Asked, *, summary_
     return Policy(
         limits=WindowLimits(tokens, messages, trigger_ratio(rules.ratio)),
         summary_cap=rules.summary_cap,
-        summary_reserve=max(0, budget.summary - summary_overhead),
+        summary_reserve=budget.summary,
         kept_tool_results=rules.kept_tool_results,
         prune=rules.prune,
         summarize=rules.summarize,

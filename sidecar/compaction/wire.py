@@ -145,10 +145,17 @@ def held_from(request: compaction_pb2.CompactRequest, *, most: int) -> list[Held
             limit="compaction.max_conversation",
             value=most,
         )
-    return [
-        HeldMessage(Message(message.role, message.content), tuple(message.tool_call_ids), message.answers_call_id)
-        for message in request.messages
-    ]
+    return [_held_from(message, f"messages[{index}]") for index, message in enumerate(request.messages)]
+
+
+def _held_from(message: compaction_pb2.CompactMessage, field: str) -> HeldMessage:
+    _require_least(message.summarised_messages, 0, f"{field}.summarised_messages")
+    return HeldMessage(
+        Message(message.role, message.content),
+        tuple(message.tool_call_ids),
+        message.answers_call_id,
+        message.summarised_messages if message.summary else None,
+    )
 
 
 def target_from(request: compaction_pb2.CompactRequest) -> Target:
@@ -162,7 +169,7 @@ def target_from(request: compaction_pb2.CompactRequest) -> Target:
     _require_least(usage, 1, "max_usage_tokens")
     _require_least(attempts, 1, "max_attempts")
     if attempts > MAX_ATTEMPTS:
-        raise _out_of_range("max_attempts", f"at most {MAX_ATTEMPTS}")
+        raise _out_of_range("max_attempts", "at most", MAX_ATTEMPTS)
     return Target(messages, tokens, attempts, usage)
 
 
@@ -181,7 +188,10 @@ def held_to(
     after = sum(cost(message, counter) for message in kept) + counter.count(result.summary)
     answer = list(request.messages[result.cut :])
     if result.summary and done:
-        answer.insert(0, compaction_pb2.CompactMessage(role=USER, content=result.summary))
+        summary = compaction_pb2.CompactMessage(
+            role=USER, content=result.summary, summary=True, summarised_messages=result.stands_for
+        )
+        answer.insert(0, summary)
     return compaction_pb2.CompactResponse(
         compacted=done,
         trigger=trigger_of(parts, forced=asked.force and not parts.triggered),
@@ -223,11 +233,13 @@ def _usage(use: ModelUse) -> chat_pb2.Usage:
 
 def _require_least(value: int | None, least: int, field: str) -> None:
     if value is not None and value < least:
-        raise _out_of_range(field, f"at least {least}")
+        raise _out_of_range(field, "at least", least)
 
 
-def _out_of_range(field: str, allowed: str) -> InvalidInput:
-    return InvalidInput(f"{field} must be {allowed}", reason=Reason.FIELD_INVALID, field=field)
+def _out_of_range(field: str, bound: str, value: int) -> InvalidInput:
+    return InvalidInput(
+        f"{field} must be {bound} {value}", reason=Reason.FIELD_INVALID, field=field, limit=field, value=value
+    )
 
 
 _STRATEGIES = {

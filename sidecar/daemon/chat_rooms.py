@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sidecar.chat.aim import Aim, nowhere
+from sidecar.chat.aim import Aim, Route, Routed, nowhere
 
 if TYPE_CHECKING:
     from sidecar.chat.actor_part import ConversationPart
@@ -60,6 +60,7 @@ class ChatRooms:
         roles: RoleStore,
         paging: Paging,
         aim: Aim = nowhere,
+        route: Route | None = None,
         recall: Recall | None = None,
         find_completer: FindCompleter = no_backend,
     ) -> None:
@@ -79,6 +80,7 @@ class ChatRooms:
         self._paging = paging
         self._find_completer = find_completer
         self._aim = aim
+        self._route = route or (lambda role, backend_id: Routed(self.counters))
 
     async def close(self) -> None:
         """Wait for the compactions that have begun."""
@@ -175,6 +177,7 @@ class ChatRooms:
             settings=self._config.compaction,
             report=self._report,
             find_completer=self._find_completer,
+            route=self._route,
         )
 
     @cached_property
@@ -193,6 +196,7 @@ class ChatRooms:
             paging=self._paging,
             snapshot_of=self.memory_snapshots.get,
             aim=self._aim,
+            route=self._route,
             recall=self._recall,
         )
 

@@ -171,14 +171,17 @@ class Rooms:
 
     @cached_property
     def toolbox(self) -> Toolbox:
+        from sidecar.memory.record_ids import REMEMBER
         from sidecar.memory.toolbox import MemoryTool, Toolbox
 
         def remembers(role: str) -> bool:
-            return self.roles.get(role).memory_tool
+            return self.roles.get(role).offers_memory
 
-        def offers(role: str, tool: str) -> bool:
-            allowed = self.roles.get(role).allowed_tools
-            return remembers(role) and (allowed is None or tool in allowed)
+        def offers(role_id: str, tool: str) -> bool:
+            role = self.roles.get(role_id)
+            own = role.remember_tool if tool == REMEMBER else role.search_tool
+            allowed = role.allowed_tools
+            return (role.memory_tool if own is None else own) and (allowed is None or tool in allowed)
 
         return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers, self._archived_for)])
 
@@ -288,7 +291,8 @@ class Rooms:
             roles=self.roles,
             paging=self._paging,
             find_completer=lambda role, backend_id: self.backends.summary_models.find(role, backend_id),
-            aim=self.backends.aim,
+            aim=lambda role, turn: self.backends.aim(role, turn),
+            route=lambda role, backend_id: self.backends.route(role, backend_id),
             recall=self.recall,
         )
 
@@ -297,7 +301,12 @@ class Rooms:
         from sidecar.daemon.turn_rooms import BackendRooms
 
         return BackendRooms(
-            disk=self._disk, config=self._config, workers=self.workers, paging=self._paging, loop=self._loop
+            disk=self._disk,
+            config=self._config,
+            counters=self.chat.counters,
+            workers=self.workers,
+            paging=self._paging,
+            loop=self._loop,
         )
 
     @cached_property

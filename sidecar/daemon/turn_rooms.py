@@ -7,16 +7,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sidecar.chat.aim import Aim
+    from sidecar.chat.aim import Aim, Routed
     from sidecar.chat.backends.client import BackendClient
+    from sidecar.chat.backends.counting import BackendCounting
     from sidecar.chat.backends.known import KnownBackends
     from sidecar.chat.backends.service import BackendService
     from sidecar.chat.backends.store import BackendStore
     from sidecar.chat.backends.summaries import SummaryModels
     from sidecar.chat.recall import Recall
     from sidecar.chat.role_store import RoleStore
+    from sidecar.chat.roles import Role
     from sidecar.chat.turns.room import TurnRoom
     from sidecar.chat.turns.service import TurnService
+    from sidecar.compaction.counters import Counters
     from sidecar.daemon.chat_rooms import ChatRooms
     from sidecar.diagnostics import Report
     from sidecar.memory.document_store import DocumentStore
@@ -32,10 +35,19 @@ class BackendRooms:
     """What talks to language models, each built once."""
 
     def __init__(
-        self, *, disk: Disk, config: Config, workers: Workers, paging: Paging, loop: asyncio.AbstractEventLoop | None
+        self,
+        *,
+        disk: Disk,
+        config: Config,
+        counters: Counters,
+        workers: Workers,
+        paging: Paging,
+        loop: asyncio.AbstractEventLoop | None,
     ) -> None:
-        """``loop`` is the one that the daemon serves on."""
+        """``counters`` count where a backend has no tokenizer of its own; ``loop`` is the one that the daemon serves
+        on."""
         self._disk = disk
+        self._counters = counters
         self._settings = config.backends
         self._workers = workers
         self._paging = paging
@@ -64,6 +76,22 @@ class BackendRooms:
         from sidecar.chat.backends.summaries import SummaryModels
 
         return SummaryModels(self.store, self.client, self._loop)
+
+    @cached_property
+    def counting(self) -> BackendCounting:
+        from sidecar.chat.backends.counting import BackendCounting
+
+        return BackendCounting(self._counters)
+
+    def route(self, role: Role, backend_id: str) -> Routed:
+        """Where a turn of the role would go, as far as it is known without asking. Raises NotFound."""
+        from sidecar.chat.aim import Routed
+        from sidecar.chat.turns.choice import chosen_backend
+
+        chosen = chosen_backend(self.store, role, backend_id=backend_id)
+        backend = chosen.backend
+        window = backend.context_tokens if chosen.offline else self.known.told_window(backend)
+        return Routed(self.counting.of(backend), chosen.model, window, backend.max_output_tokens or 0)
 
     @cached_property
     def aim(self) -> Aim:
@@ -115,7 +143,6 @@ class TurnRooms:
 
     @cached_property
     def room(self) -> TurnRoom:
-        from sidecar.chat.backends.counting import BackendCounting
         from sidecar.chat.backends.retries import Waits
         from sidecar.chat.turns.background import Background
         from sidecar.chat.turns.parts import TurnParts
@@ -131,7 +158,7 @@ class TurnRooms:
                 documents=self._documents,
                 snapshots=self._chat.memory_snapshots,
                 toolbox=self._toolbox,
-                counting=BackendCounting(self._chat.counters),
+                counting=self._backends.counting,
                 compactions=self._chat.compactions,
                 saves=self._saves,
                 workers=self._workers,

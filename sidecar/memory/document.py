@@ -131,9 +131,8 @@ def edited(document: Document, edits: Sequence[Edit], now: int, limits: MemorySe
 def reverted(document: Document, number: int, now: int, limits: MemorySettings) -> tuple[Document, Outcome]:
     """The document with the content of version ``number``, as a new version. Raises NotFound."""
     content = document.version_numbered(number).content
-    note = f"reverted to version {number}"
-    after = _with_text(document, content, "revert", note, now, limits)
-    return after, _outcome(document, content, [Done(content != document.text, note)])
+    after = _with_text(document, content, "revert", f"Reverted to version {number}.", now, limits)
+    return after, _outcome(document, content, [Done(content != document.text, f"reverted to version {number}")])
 
 
 def _outcome(before: Document, text: str, done: Sequence[Done]) -> Outcome:

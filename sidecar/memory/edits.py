@@ -64,7 +64,8 @@ def apply(text: str, edit: Edit) -> Change:
     ``new_text`` wins over ``content`` in str_replace and rename; in any other action the two must agree where both
     are given. Raises InvalidInput or TextNotFound, whose ``field`` is the parameter's name.
     """
-    _agree(edit)
+    if edit.action not in (Action.STR_REPLACE, Action.RENAME):
+        require_one_text(edit.content, edit.new_text)
     return _APPLIED[edit.action](text, edit)
 
 
@@ -75,9 +76,9 @@ def replaced_length(text: str, edit: Edit) -> int:
     return len(text) + text.count(edit.old_text) * (len(edit.new_text or edit.content or "") - len(edit.old_text))
 
 
-def _agree(edit: Edit) -> None:
-    replaces = edit.action in (Action.STR_REPLACE, Action.RENAME)
-    if not replaces and edit.content and edit.new_text and edit.content != edit.new_text:
+def require_one_text(content: str | None, new_text: str | None) -> None:
+    """Raises InvalidInput where both are given and differ: it cannot be known which one is meant."""
+    if content and new_text and content != new_text:
         raise _invalid(Reason.CONFLICTING_TEXT, "new_text", "content and new_text differ; give one of them")
 
 

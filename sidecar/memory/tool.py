@@ -13,7 +13,7 @@ from typing import Any
 
 from sidecar.errors import InvalidInput, LorekeeperError, Reason
 from sidecar.memory.document import Document, EditFailed, Outcome
-from sidecar.memory.edits import Action, Edit, TextNotFound
+from sidecar.memory.edits import Action, Edit, TextNotFound, require_one_text
 
 NAME = "memory"
 READ = "read"
@@ -109,9 +109,10 @@ def parse_call(arguments_json: str) -> MemoryCall:
         raise _wrong(Reason.ACTION_REQUIRED, "action", f"action is missing; give one of {', '.join(_ACTIONS)}")
     if name not in _ACTIONS:
         raise _wrong(Reason.UNKNOWN_ACTION, "action", f"there is no such action; use one of {', '.join(_ACTIONS)}")
-    if name == READ:
-        return MemoryCall(None)
     texts = {field: _optional_text(arguments, field) for field in _TEXTS}
+    if name == READ:
+        require_one_text(texts["content"], texts["new_text"])
+        return MemoryCall(None)
     line, everything = _line(arguments), _flag(arguments, "replace_all")
     return MemoryCall(Edit(Action(name), **texts, line=line, replace_all=everything))
 

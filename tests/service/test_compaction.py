@@ -314,6 +314,23 @@ def test_a_prior_summary_is_carried_on(chat, actor):
     assert answer.messages[0].content.startswith("They met.\n- user: line 0")
 
 
+def test_a_held_summary_is_told_apart_and_is_carried_on_without_being_folded_again(chat, actor):
+    first = chat.compact(actor, messages=held_talk(20), target_messages=6)
+    assert (first.messages[0].summary, first.messages[0].summarised_messages) == (True, 16)
+    longer = [*first.messages, *held_talk(30)[20:]]
+    again = chat.compact(actor, messages=longer, target_messages=6).messages[0]
+    assert (again.summary, again.summarised_messages) == (True, 26)
+    assert again.content.startswith(f"{first.messages[0].content}\n- user: line 16\n")
+    assert [again.content.count(f": line {number}\n") for number in range(25)] == [1] * 25
+
+
+def test_a_bound_that_is_broken_is_named_with_its_value(chat, actor):
+    told = failure(lambda: chat.compact(actor, history_tokens=31))
+    assert (told.fields, told.metadata) == (("history_tokens",), {"limit": "history_tokens", "value": "32"})
+    told = failure(lambda: chat.compact(actor, messages=held_talk(2), max_attempts=11))
+    assert (told.fields, told.metadata) == (("max_attempts",), {"limit": "max_attempts", "value": "10"})
+
+
 def test_tool_calls_must_pair_with_their_answers(chat, actor):
     for messages in (
         [held("assistant", "", calls=["a"])],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from client import append, delete, failure, insert, rename, str_replace, write
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2, chat_pb2_grpc, common_pb2, memory_pb2, role_pb2
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_revert_is_a_new_version_with_the_old_text(client, actor):
     assert (response.version, response.length, response.changed) == (3, 3, True)
     newest = client.versions(actor).versions[-1]
     assert (client.text(actor), newest.action) == ("one", memory_pb2.DOCUMENT_ACTION_REVERT)
-    assert newest.note == "reverted to version 1"
+    assert newest.note == "Reverted to version 1."
 
 
 def test_a_revert_to_a_version_that_is_not_kept_is_not_found(client, actor):
@@ -313,3 +313,14 @@ def test_the_actor_local_and_no_actor_are_one_memory(client, actor):
     assert client.text(common_pb2.Actor(save_id=actor.actor_id)) == "one"
     client.append(common_pb2.Actor(save_id=actor.actor_id), "two")
     assert client.text(common_pb2.Actor(save_id=actor.actor_id, actor_id="local")) == "one\ntwo"
+
+
+def test_a_role_says_how_many_versions_its_documents_keep(client, actor):
+    role = role_pb2.Role(role_id="Forgetful", max_document_versions=2)
+    chat_pb2_grpc.ChatServiceStub(client.channel).PutRole(chat_pb2.PutRoleRequest(role=role))
+    forgetful = common_pb2.Actor(save_id=actor.save_id, actor_id=actor.actor_id, role_id="Forgetful")
+    for who in (forgetful, actor):
+        for number in range(4):
+            client.write(who, f"text {number}")
+    assert [one.version for one in client.versions(forgetful).versions] == [3, 4]
+    assert [one.version for one in client.versions(actor).versions] == [1, 2, 3, 4]

@@ -316,3 +316,31 @@ def test_in_session_mode_nothing_of_a_conversation_touches_the_disk(start_daemon
     assert chat.compact(actor).compacted
     assert chat.texts(actor)[0] == "the secret 0"
     assert not any(b"secret" in file.read_bytes() for file in daemon.folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_more_messages_at_once_than_a_history_holds_are_folded_and_none_is_lost(start_daemon, actor, before):
+    daemon = start_daemon("--set", "chat.max_messages=2", "--set", "chat.max_transcript_rows=3")
+    chat = Chat(daemon.client)
+    chat.talk(actor, before, persist=True) if before else None
+    answer = chat.talk(actor, 5, first=before, persist=True, idempotency_key="k")
+    assert (answer.appended, answer.messages, answer.evicted) == (5, 2, 3 + before)
+    chat = Chat(daemon.restart().client)
+    assert chat.texts(actor) == [f"line {number}" for number in (before + 3, before + 4)]
+    said = chat.summary(actor).text
+    assert [said.count(f": line {number}") for number in range(before + 5)] == [1] * (before + 3) + [0, 0]
+    assert chat.talk(actor, 5, first=before, persist=True, idempotency_key="k").evicted == 3 + before
+    assert chat.clear(actor, clear_archive=True).archived == before + 3
+
+
+def test_a_page_may_be_larger_than_what_is_kept(start_daemon, actor):
+    chat = Chat(start_daemon("--set", "chat.max_messages=2", "--set", "chat.max_transcript_rows=3").client)
+    chat.talk(actor, 2)
+    assert len(chat.messages(actor, page_size=500)) == len(chat.entries(actor, page_size=2_000)) == 2
+    assert failure(lambda: chat.messages(actor, page_size=501)).fields == ("page_size",)
+
+
+def test_too_many_messages_at_once_name_the_limit(chat, actor):
+    told = failure(lambda: chat.talk(actor, 501))
+    assert (told.kind, told.fields) == (("INVALID_ARGUMENT", "TOO_MANY_ITEMS"), ("messages",))
+    assert told.metadata == {"limit": "chat.max_batch", "value": "500"}

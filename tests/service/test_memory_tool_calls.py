@@ -70,6 +70,7 @@ REFUSED = [
     ({"action": "rename", "old_text": "absent", "new_text": "x"}, "NOT_FOUND"),
     ({"action": "rename", "old_text": "one", "new_text": " "}, "LABEL_BLANK"),
     ({"action": "write", "content": "a", "new_text": "b"}, "CONFLICTING_TEXT"),
+    ({"action": "read", "content": "a", "new_text": "b"}, "CONFLICTING_TEXT"),
     ({"action": "write", "content": "a\u0000b"}, "FIELD_INVALID"),
     ({"action": "write", "content": "x" * 200_001}, "DOCUMENT_TOO_LARGE"),
     ({"action": "insert", "content": "x", "line": "many"}, "FIELD_INVALID"),

@@ -120,6 +120,12 @@ def test_the_tools_of_the_role_are_declared_by_name(chat, actor):
     assert json.loads(prompt.tools[0].function_json)["function"]["name"] == "alarm"
 
 
+@pytest.mark.parametrize("mutating", [False, True])
+def test_it_is_told_which_tools_change_something(chat, actor, mutating):
+    prompt = chat.prompt(actor, "Hi", tools=[chat_pb2.GameTool(name="alarm", mutating=mutating)])
+    assert [(tool.name, tool.mutating) for tool in prompt.tools] == [("alarm", mutating), ("memory", True)]
+
+
 def test_no_tools_at_all_when_none_are_allowed(chat, actor):
     prompt = chat.prompt(actor, "Hi", allowed_tools=role_pb2.AllowedTools())
     assert list(prompt.tools) == []
@@ -325,6 +331,19 @@ def test_a_games_tool_needs_a_schema_that_can_be_read(chat, actor, parameters):
         assert "alarm" in [declared.name for declared in chat.prompt(actor, tools=[tool]).tools]
 
 
-@pytest.mark.parametrize("name", ["", "two words", "x" * 65, "memory"])
+@pytest.mark.parametrize("name", ["", "two words", "x" * 65, "memory", "Memory"])
 def test_a_games_tool_needs_a_name_of_its_own(chat, actor, name):
     assert failure(lambda: chat.prompt(actor, tools=[chat_pb2.GameTool(name=name)])).fields == ("tools[0].name",)
+
+
+@pytest.mark.parametrize("cap", [4, 18, 40])
+def test_a_summary_that_keeps_to_its_cap_is_sent_whole(chat, actor, cap):
+    chat.put_role(f"Scribe {cap}", summary=role_pb2.SummaryOptions(max_summary_tokens=cap))
+    scribe = common_pb2.Actor(role_id=f"Scribe {cap}", actor_id=actor.actor_id)
+    chat.talk(scribe, 40, text="a line of about fifty characters for the test {}")
+    chat.compact(scribe)
+    prompt = chat.prompt(scribe, "Hi")
+    (sent,) = parts(prompt, SUMMARY)
+    assert chat.summary(scribe).text in sent
+    assert cut(prompt, "summary_request") is None
+    assert prompt.budget.summary == cap

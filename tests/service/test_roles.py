@@ -195,3 +195,40 @@ def test_the_prompt_begins_with_the_shared_rules_unless_the_role_declines(chat, 
     chat.put_role("Merchant", use_universal_prefix=False, system_prompt="Sell fish.", additional_prompt="Be kind.")
     assert "Use a tool when" in with_rules
     assert parts(chat.prompt(actor), PREFIX) == ["Sell fish.\n\nBe kind."]
+
+
+def test_a_prompt_that_is_too_long_is_told_with_the_limit_and_its_value(chat):
+    told = failure(lambda: chat.put_role("Merchant", system_prompt="x" * 200_001))
+    assert told.metadata == {"limit": "max_prompt_chars", "value": "200000"}
+
+
+OWN_TOOLS = ["memory", "remember_game_memory", "search_game_memory"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "offered"),
+    [
+        ({}, OWN_TOOLS),
+        ({"memory_tool": False}, []),
+        ({"remember_tool": False}, ["memory", "search_game_memory"]),
+        ({"search_tool": False}, ["memory", "remember_game_memory"]),
+        ({"memory_tool": False, "search_tool": True}, ["search_game_memory"]),
+        ({"allowed_tools": role_pb2.AllowedTools()}, []),
+        ({"allowed_tools": role_pb2.AllowedTools(names=["memory", "open_gate"])}, ["memory"]),
+        ({"remember_tool": False, "allowed_tools": role_pb2.AllowedTools(names=OWN_TOOLS[:2])}, ["memory"]),
+    ],
+)
+def test_a_role_says_which_of_the_daemons_tools_a_model_may_call(chat, daemon, fields, offered):
+    chat.put_role("Smith", **fields)
+    who, memory = common_pb2.Actor(role_id="Smith"), daemon.client.memory
+    now = common_pb2.Moment(timeline_id="world", tick=1)
+    listed = memory.ListTools(memory_pb2.ListToolsRequest(actor=who))
+    assert [tool.name for tool in listed.tools] == offered
+    prompt = chat.prompt(who, "Hi", moment=now)
+    assert [tool.name for tool in prompt.tools] == offered
+    refused = {
+        name
+        for name in OWN_TOOLS
+        if memory.CallTool(memory_pb2.CallToolRequest(actor=who, name=name, moment=now)).reason == "TOOL_UNKNOWN"
+    }
+    assert refused == set(OWN_TOOLS) - set(offered)

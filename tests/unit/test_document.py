@@ -84,7 +84,7 @@ def test_the_oldest_versions_are_dropped_and_numbers_go_on():
 def test_a_revert_is_a_new_version_with_the_old_content():
     document, outcome = reverted(after([write("a")], [write("b")]), 1, 0, LIMITS)
     assert (document.text, outcome.version) == ("a", 3)
-    assert (document.versions[-1].action, document.versions[-1].note) == ("revert", "reverted to version 1")
+    assert (document.versions[-1].action, document.versions[-1].note) == ("revert", "Reverted to version 1.")
 
 
 def test_a_revert_to_the_same_text_changes_nothing():

@@ -26,10 +26,25 @@ def test_the_answer_gets_what_was_asked_for_within_its_bounds(window, wanted, re
     assert completion_reserve(window, wanted) == reserve
 
 
-@given(st.integers(0, 200_000), st.integers(0, 50_000), st.integers(0, 10_000), st.integers(0, 5_000), st.booleans())
-def test_the_shares_never_exceed_the_window_unless_told(window, fixed, max_output, cap, summarize):
-    budget = share_window(window=window, fixed=fixed, max_output=max_output, summary_cap=cap, summarize=summarize)
-    total = budget.fixed + budget.completion + budget.slack + budget.summary + budget.history
+@given(
+    st.integers(0, 200_000),
+    st.integers(0, 50_000),
+    st.integers(0, 10_000),
+    st.integers(0, 5_000),
+    st.integers(0, 100),
+    st.booleans(),
+)
+def test_the_shares_never_exceed_the_window_unless_told(window, fixed, max_output, cap, overhead, summarize):
+    budget = share_window(
+        window=window,
+        fixed=fixed,
+        max_output=max_output,
+        summary_cap=cap,
+        summarize=summarize,
+        summary_overhead=overhead,
+    )
+    around = overhead if budget.summary else 0
+    total = budget.fixed + budget.completion + budget.slack + budget.summary + around + budget.history
     assert total <= budget.window + budget.overflow
     assert budget.history >= 32
     assert min(budget.completion, budget.slack, budget.summary, budget.overflow) >= 0

@@ -1,0 +1,60 @@
+"""What is shown, folded and counted for a backend keeps to its own window and tokenizer, as its turns do."""
+
+from __future__ import annotations
+
+import pytest
+from chat_client import Chat
+from client import failure
+from tiny_models import tokenizer_json
+from turn_client import TurnClient
+
+from sidecar.gen.lorekeeper.v1 import common_pb2
+
+EXACT, ESTIMATE = common_pb2.TOKEN_COUNTER_EXACT, common_pb2.TOKEN_COUNTER_CALIBRATED
+
+
+@pytest.fixture
+def chat(shared_daemon):
+    return Chat(shared_daemon.client)
+
+
+@pytest.fixture
+def game(shared_daemon, actor, server):
+    return TurnClient(shared_daemon.client, actor, server)
+
+
+def test_a_backends_own_tokenizer_counts_what_is_shown_of_its_prompts(chat, game, server, tmp_path):
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json())
+    game.put_backend(base_url=server.base_url, tokenizer_path=str(tmp_path / "tokenizer.json"))
+    game.put_role()
+    assert chat.prompt(game.actor, "Hello").total.counter == EXACT
+    assert chat.preview(game.actor).window.history.counter == EXACT
+    assert chat.compact(game.actor).before.counter == EXACT
+
+
+def test_tokens_are_counted_by_the_tokenizer_of_the_backend_or_the_role_that_is_named(chat, game, server, tmp_path):
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json())
+    game.put_backend(base_url=server.base_url, tokenizer_path=str(tmp_path / "tokenizer.json"))
+    game.put_role()
+    assert chat.count("Hello", backend_id="scripted", counter=EXACT).total.counter == EXACT
+    assert chat.count("Hello", role_id=game.actor.role_id).total.counter == EXACT
+    assert chat.count("Hello").total.counter == ESTIMATE
+
+
+def test_tokens_are_not_counted_for_a_backend_that_nobody_has_put(chat):
+    assert failure(lambda: chat.count("x", backend_id="nobody")).kind == ("NOT_FOUND", "BACKEND_NOT_FOUND")
+
+
+@pytest.mark.parametrize("own", [0, 2_048, 16_384])
+def test_a_preview_has_the_window_that_a_turn_would_have(chat, game, server, own):
+    game.put_backend(base_url=server.base_url, context_tokens=4_096, max_output_tokens=300)
+    game.put_role(context_tokens=own)
+    budget, preview = chat.prompt(game.actor).budget, chat.preview(game.actor)
+    assert budget.window == min(own or 4_096, 4_096)
+    assert (preview.history_budget, preview.summary_budget) == (budget.history, budget.summary)
+
+
+def test_a_history_is_folded_also_where_the_backend_of_its_role_is_gone(chat, game):
+    game.put_role(backend_id="gone")
+    chat.talk(game.actor, 40)
+    assert chat.compact(game.actor).compacted
