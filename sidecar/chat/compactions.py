@@ -20,7 +20,7 @@ from sidecar.compaction.messages import Message
 from sidecar.compaction.pending import Pending
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.summaries import Summary
-from sidecar.compaction.summariser import Complete, Summariser, SummariserOptions
+from sidecar.compaction.summariser import Summariser, SummariserOptions, Writer
 from sidecar.compaction.windows import Asked
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import NotFound
@@ -28,8 +28,8 @@ from sidecar.gen.lorekeeper.v1 import chat_pb2
 from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId
 
-# Finds the model that writes the summaries of a role: the role, a backend id or "" for what the role says.
-FindCompleter = Callable[[Role, str], Complete | None]
+# Finds the model that writes the summaries of a role: the role, a backend id or "" for what the role says, a key or "".
+FindWriter = Callable[[Role, str, str], Writer | None]
 _LOSSES = {CutKind.SUMMARY, CutKind.SUMMARISER, CutKind.DEFERRED_FOLD, CutKind.FOLD_MARKER, CutKind.WINDOW}
 
 
@@ -46,7 +46,7 @@ class Compactions:
         counters: Counters,
         settings: CompactionSettings,
         report: Report,
-        find_completer: FindCompleter,
+        find_writer: FindWriter,
         route: Route,
     ) -> None:
         self._conversations = conversations
@@ -56,16 +56,18 @@ class Compactions:
         self._counters = counters
         self._settings = settings
         self._report = report
-        self._find_completer = find_completer
+        self._find_writer = find_writer
         self._route = route
 
-    def begin(self, who: ActorId, asked: Asked, *, backend_id: str = "", trace_id: str = "") -> Pending:
+    def begin(
+        self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "", trace_id: str = ""
+    ) -> Pending:
         """A compaction of the conversation as it is now. Raises Corrupt, NotFound for a backend that is not known."""
         role = self._roles.get(who.role)
         routed = self._routed(role)
         counter = routed.counters.best(routed.model)
         window = self._prompts.window(who, role, _request(role, routed), counter, asked)
-        summariser = self._writer(role, backend_id, wanted=window.policy.wants_model)
+        summariser = self._writer(role, backend_id, api_key, wanted=window.policy.wants_model)
         pending = self._conversations.begin(who, window.policy, counter, summariser=summariser, trace_id=trace_id)
         return pending.within(window.budget)
 
@@ -79,15 +81,16 @@ class Compactions:
                 self._report(_told(cut))
         return saved
 
-    def summariser(self, role: Role, backend_id: str) -> Summariser | None:
+    def summariser(self, role: Role, backend_id: str, api_key: str = "") -> Summariser | None:
         """The model that writes the role's summaries; ``None`` where no backend can."""
-        complete = self._find_completer(role, backend_id or role.summary.backend_id)
-        if complete is None:
+        writer = self._find_writer(role, backend_id or role.summary.backend_id, api_key)
+        if writer is None:
             return None
         options = role.summary
         return Summariser(
-            complete,
+            writer.complete,
             SummariserOptions(
+                window=writer.window,
                 max_output=options.max_output_tokens,
                 temperature=options.temperature,
                 max_payload_chars=options.max_payload_chars,
@@ -98,15 +101,17 @@ class Compactions:
             ),
         )
 
-    def summariser_for(self, role_id: str, use_model: bool | None, backend_id: str) -> Summariser | None:
+    def summariser_for(
+        self, role_id: str, use_model: bool | None, backend_id: str, api_key: str = ""
+    ) -> Summariser | None:
         """The model for a conversation that the game holds; ``use_model`` ``None``: what the role says."""
         role = self._roles.get(role_id)
         wanted = role.summary.use_model if use_model is None else use_model
-        return self._writer(role, backend_id, wanted=wanted)
+        return self._writer(role, backend_id, api_key, wanted=wanted)
 
-    def _writer(self, role: Role, backend_id: str, *, wanted: bool) -> Summariser | None:
+    def _writer(self, role: Role, backend_id: str, api_key: str, *, wanted: bool) -> Summariser | None:
         """The model that writes a summary where one is ``wanted``. A backend that is named must be known even so."""
-        writer = self.summariser(role, backend_id) if wanted or backend_id else None
+        writer = self.summariser(role, backend_id, api_key) if wanted or backend_id else None
         return writer if wanted else None
 
     def counting(self, role_id: str, backend_id: str) -> tuple[Counters, str]:

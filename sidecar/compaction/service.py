@@ -50,11 +50,15 @@ R = TypeVar("R")
 class Rounds(Protocol):
     """Compactions of stored conversations, which belong to a room above this one."""
 
-    def begin(self, who: ActorId, asked: Asked, *, backend_id: str = "", trace_id: str = "") -> Pending: ...
+    def begin(
+        self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "", trace_id: str = ""
+    ) -> Pending: ...
 
     def commit(self, pending: Pending, snapshot: Snapshot) -> Summary | None: ...
 
-    def summariser_for(self, role_id: str, use_model: bool | None, backend_id: str) -> Summariser | None: ...
+    def summariser_for(
+        self, role_id: str, use_model: bool | None, backend_id: str, api_key: str = ""
+    ) -> Summariser | None: ...
 
     def counting(self, role_id: str, backend_id: str) -> tuple[Counters, str]: ...
 
@@ -97,7 +101,8 @@ class CompactionService:
         if request.messages:
             response = await self._compact_held(who, request)
         else:
-            response = await self._compact_stored(who, asked, checked_id(request.backend_id, "backend_id"))
+            backend_id = checked_id(request.backend_id, "backend_id")
+            response = await self._compact_stored(who, asked, backend_id, request.api_key)
         response.save.CopyFrom(state_to(self._saves.state(who.save)))
         response.duration_ms = 1_000 * (time.perf_counter() - began)
         answers.remember(key, [request.SerializeToString(deterministic=True).hex()], {"response": response})
@@ -170,9 +175,11 @@ class CompactionService:
         scale = counters.scale(model) if counter.kind is CounterKind.CALIBRATED else 1.0
         return compaction_pb2.CountTokensResponse(tokens=tokens, total=count_to(sum(tokens), counter.kind), scale=scale)
 
-    async def _compact_stored(self, who: ActorId, asked: Asked, backend_id: str) -> compaction_pb2.CompactResponse:
+    async def _compact_stored(
+        self, who: ActorId, asked: Asked, backend_id: str, api_key: str
+    ) -> compaction_pb2.CompactResponse:
         for _ in range(_TRIES):
-            begin = partial(self._rounds.begin, who, asked, backend_id=backend_id)
+            begin = partial(self._rounds.begin, who, asked, backend_id=backend_id, api_key=api_key)
             pending, snapshot, saved = await self._workers.run(who, partial(self._at_once, begin))
             if snapshot is None:
                 snapshot = await self._models.run(who, pending.run)
@@ -197,7 +204,7 @@ class CompactionService:
     ) -> compaction_pb2.CompactResponse:
         messages, target = held_from(request, most=self._limits.max_conversation), target_from(request)
         asked, counter = asked_from(request), self._counters.best()
-        summariser = self._rounds.summariser_for(who.role, asked.use_model, request.backend_id)
+        summariser = self._rounds.summariser_for(who.role, asked.use_model, request.backend_id, request.api_key)
 
         def run() -> HeldResult:
             return compact_held(

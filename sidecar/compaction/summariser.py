@@ -78,6 +78,14 @@ Complete = Callable[[CompletionRequest], CompletionAnswer]
 
 
 @dataclass(frozen=True)
+class Writer:
+    """A model that can be asked, and its window in tokens."""
+
+    complete: Complete
+    window: int = SummariserOptions.window
+
+
+@dataclass(frozen=True)
 class Summariser:
     """A model that can be asked, with its limits."""
 

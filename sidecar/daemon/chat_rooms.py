@@ -11,7 +11,7 @@ from sidecar.chat.aim import Aim, Route, Routed, nowhere
 if TYPE_CHECKING:
     from sidecar.chat.actor_part import ConversationPart
     from sidecar.chat.archive import Archive
-    from sidecar.chat.compactions import Compactions, FindCompleter
+    from sidecar.chat.compactions import Compactions, FindWriter
     from sidecar.chat.conversations import Conversations
     from sidecar.chat.history_store import HistoryStore
     from sidecar.chat.memory_snapshots import MemorySnapshots
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sidecar.compaction.fold_memo import FoldMemo
     from sidecar.compaction.service import CompactionService
     from sidecar.compaction.summaries import SummaryStore
-    from sidecar.compaction.summariser import Complete
+    from sidecar.compaction.summariser import Writer
     from sidecar.diagnostics import Report
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.record_store import RecordStore
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sidecar.wire import Paging
 
 
-def no_backend(role: Role, backend_id: str) -> Complete | None:
+def no_backend(role: Role, backend_id: str, api_key: str) -> Writer | None:
     """Where no backend is known, summaries are made by rule."""
     return None
 
@@ -62,9 +62,9 @@ class ChatRooms:
         aim: Aim = nowhere,
         route: Route | None = None,
         recall: Recall | None = None,
-        find_completer: FindCompleter = no_backend,
+        find_writer: FindWriter = no_backend,
     ) -> None:
-        """``records`` is where archived messages go; ``find_completer`` finds the model that writes a role's
+        """``records`` is where archived messages go; ``find_writer`` finds the model that writes a role's
         summaries."""
         self._records = records
         self._recall = recall
@@ -78,7 +78,7 @@ class ChatRooms:
         self._toolbox = toolbox
         self._roles = roles
         self._paging = paging
-        self._find_completer = find_completer
+        self._find_writer = find_writer
         self._aim = aim
         self._route = route or (lambda role, backend_id: Routed(self.counters))
 
@@ -176,7 +176,7 @@ class ChatRooms:
             counters=self.counters,
             settings=self._config.compaction,
             report=self._report,
-            find_completer=self._find_completer,
+            find_writer=self._find_writer,
             route=self._route,
         )
 

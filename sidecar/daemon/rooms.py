@@ -290,7 +290,7 @@ class Rooms:
             toolbox=self.toolbox,
             roles=self.roles,
             paging=self._paging,
-            find_completer=lambda role, backend_id: self.backends.summary_models.find(role, backend_id),
+            find_writer=lambda *asked: self.backends.summary_models.find(*asked),
             aim=lambda role, turn: self.backends.aim(role, turn),
             route=lambda role, backend_id: self.backends.route(role, backend_id),
             recall=self.recall,

@@ -75,7 +75,7 @@ class BackendRooms:
     def summary_models(self) -> SummaryModels:
         from sidecar.chat.backends.summaries import SummaryModels
 
-        return SummaryModels(self.store, self.client, self._loop)
+        return SummaryModels(self.store, self.client, self.known, self._loop)
 
     @cached_property
     def counting(self) -> BackendCounting:

@@ -7,9 +7,11 @@ from chat_client import Chat
 from client import failure
 from tiny_models import tokenizer_json
 from turn_client import TurnClient
+from wire_server import stream
 
-from sidecar.gen.lorekeeper.v1 import common_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2
 
+MODEL = compaction_pb2.COMPACTION_STRATEGY_MODEL
 EXACT, ESTIMATE = common_pb2.TOKEN_COUNTER_EXACT, common_pb2.TOKEN_COUNTER_CALIBRATED
 
 
@@ -58,3 +60,20 @@ def test_a_history_is_folded_also_where_the_backend_of_its_role_is_gone(chat, ga
     game.put_role(backend_id="gone")
     chat.talk(game.actor, 40)
     assert chat.compact(game.actor).compacted
+
+
+def test_a_summariser_is_sent_no_more_than_its_own_window_holds(chat, game, server):
+    game.put_backend("small", base_url=server.base_url, context_tokens=1_024)
+    server.standing = stream("- they talked")
+    chat.talk(game.actor, 20, text="y" * 795 + " {}")
+    answer = chat.compact(game.actor, strategy=MODEL, backend_id="small", max_messages=2)
+    assert (answer.failure, answer.folded) == (0, 18)
+    assert max(len(request.said) for request in server.turns) < 4 * 1_024
+
+
+def test_a_key_for_one_compaction_goes_to_its_backend(chat, game, server):
+    server.standing = stream("- they talked")
+    game.put_backend(base_url=server.base_url)
+    chat.talk(game.actor, 10)
+    chat.compact(game.actor, strategy=MODEL, backend_id="scripted", api_key="just once", max_messages=2)
+    assert server.turns[-1].headers["authorization"] == "Bearer just once"

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sidecar.compaction.summariser import CompletionAnswer
+from sidecar.compaction.summariser import CompletionAnswer, Writer
 from sidecar.daemon.chat_rooms import ChatRooms
 from sidecar.daemon.rooms import Rooms
 from sidecar.errors import Reason, TimedOut
@@ -30,9 +30,9 @@ class Game:
             SessionDisk(folder), Config(), serving=lambda service, can: None, report=self.diagnostics.append
         )
 
-        def find(role, backend_id):
+        def find(role, backend_id, api_key):
             self.asked_for.append((role.role_id, backend_id))
-            return complete
+            return Writer(complete)
 
         self.chat = ChatRooms(
             disk=SessionDisk(folder),
@@ -46,7 +46,7 @@ class Game:
             toolbox=self.rooms.toolbox,
             roles=self.rooms.roles,
             paging=Paging(100, 1_000),
-            find_completer=find,
+            find_writer=find,
         )
 
     async def talk(self, count, first=0):

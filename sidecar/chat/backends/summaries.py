@@ -8,12 +8,13 @@ from contextlib import aclosing
 
 from sidecar.chat.backends.client import BackendClient, key_of
 from sidecar.chat.backends.failures import BackendFailed
+from sidecar.chat.backends.known import KnownBackends
 from sidecar.chat.backends.profile import Backend, Kind
 from sidecar.chat.backends.routing import summary_patterns
 from sidecar.chat.backends.store import BackendStore
 from sidecar.chat.backends.wire import SYSTEM, USER, Answer, Ask, WireMessage
 from sidecar.chat.roles import Role
-from sidecar.compaction.summariser import Complete, CompletionAnswer, CompletionRequest
+from sidecar.compaction.summariser import CompletionAnswer, CompletionRequest, Writer
 from sidecar.errors import NotFound
 
 _GIVEN_UP = CompletionAnswer("", ok=False)
@@ -22,12 +23,19 @@ _GIVEN_UP = CompletionAnswer("", ok=False)
 class SummaryModels:
     """Finds the backend that writes a role's summaries. ``loop`` is the one that the client runs on."""
 
-    def __init__(self, backends: BackendStore, client: BackendClient, loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(
+        self,
+        backends: BackendStore,
+        client: BackendClient,
+        known: KnownBackends,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
         self._backends = backends
+        self._known = known
         self._client = client
         self._loop = loop
 
-    def find(self, role: Role, backend_id: str) -> Complete | None:
+    def find(self, role: Role, backend_id: str, api_key: str = "") -> Writer | None:
         """The backend of that id, else the routed one, else the one that answers the role; None where none can.
 
         Raises NotFound for an id that is not known.
@@ -35,7 +43,7 @@ class SummaryModels:
         backend = self._chosen(role, backend_id)
         if backend is None or backend.kind is Kind.OFFLINE or self._loop is None:
             return None
-        return self._completing(backend, self._loop)
+        return Writer(self._completing(backend, key_of(backend, api_key), self._loop), self._known.told_window(backend))
 
     def _chosen(self, role: Role, backend_id: str) -> Backend | None:
         if backend_id:
@@ -49,14 +57,14 @@ class SummaryModels:
             return None
 
     def _completing(
-        self, backend: Backend, loop: asyncio.AbstractEventLoop
+        self, backend: Backend, key: str, loop: asyncio.AbstractEventLoop
     ) -> Callable[[CompletionRequest], CompletionAnswer]:
         def complete(request: CompletionRequest) -> CompletionAnswer:
-            return asyncio.run_coroutine_threadsafe(self._complete(backend, request), loop).result()
+            return asyncio.run_coroutine_threadsafe(self._complete(backend, key, request), loop).result()
 
         return complete
 
-    async def _complete(self, backend: Backend, request: CompletionRequest) -> CompletionAnswer:
+    async def _complete(self, backend: Backend, key: str, request: CompletionRequest) -> CompletionAnswer:
         ask = Ask(
             [WireMessage(SYSTEM, request.system), WireMessage(USER, request.user)],
             temperature=request.temperature,
@@ -67,7 +75,7 @@ class SummaryModels:
         try:
             async with (
                 asyncio.timeout(limit_ms / 1_000),
-                aclosing(self._client.answer(backend, ask, key=key_of(backend))) as pieces,
+                aclosing(self._client.answer(backend, ask, key=key)) as pieces,
             ):
                 async for piece in pieces:
                     if isinstance(piece, Answer):
