@@ -136,7 +136,8 @@ def _text(value: Any, path: str) -> str:
             f"{path} has {len(value)} characters; at most {MAX_PROMPT_CHARS} are allowed.",
             reason=Reason.FIELD_TOO_LONG,
             field=path,
-            limit=MAX_PROMPT_CHARS,
+            limit="max_prompt_chars",
+            value=MAX_PROMPT_CHARS,
         )
     return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sidecar.settings import Config
     from sidecar.storage.actors import Actors
     from sidecar.storage.disk import Disk
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
@@ -110,13 +111,19 @@ class RecordRooms:
 
         return Views(self.words, self._config.search)
 
-    def tools(self, offers: Callable[[str, str], bool]) -> list[Tool]:
-        """The tools of a model; ``offers`` tells whether a role has one, by its name."""
+    def tools(
+        self, offers: Callable[[str, str], bool], sources_of: Callable[[ActorId], Sequence[ActorId]]
+    ) -> list[Tool]:
+        """The tools of a model; ``offers`` tells whether a role has one, by its name, and ``sources_of`` whom it lets
+        an actor search."""
         from sidecar.memory.remember_tool import RememberTool
         from sidecar.search.tool import SearchTool
 
         limits, find = self._config.records, self._search().finder.from_thread
-        return [RememberTool(self.store, limits, offers), SearchTool(find, limits, offers)]
+        searched = SearchTool(
+            find, limits, offers, owners_of=lambda save: self.store.catalog(save).owners(), sources_of=sources_of
+        )
+        return [RememberTool(self.store, limits, offers), searched]
 
     @cached_property
     def answers(self) -> KeptAnswers:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sidecar.memory.service import DocumentService
     from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
@@ -167,16 +168,19 @@ class Rooms:
 
     @cached_property
     def toolbox(self) -> Toolbox:
+        from sidecar.memory.record_ids import REMEMBER
         from sidecar.memory.toolbox import MemoryTool, Toolbox
 
         def remembers(role: str) -> bool:
             return self.roles.get(role).memory_tool
 
-        def offers(role: str, tool: str) -> bool:
-            allowed = self.roles.get(role).allowed_tools
-            return remembers(role) and (allowed is None or tool in allowed)
+        def offers(role_id: str, tool: str) -> bool:
+            role = self.roles.get(role_id)
+            own = role.remember_tool if tool == REMEMBER else role.search_tool
+            allowed = role.allowed_tools
+            return (role.memory_tool if own is None else own) and (allowed is None or tool in allowed)
 
-        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
+        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers, self._sources_of)])
 
     @cached_property
     def actor_files(self) -> ActorFiles:
@@ -230,7 +234,14 @@ class Rooms:
             engine=self.engine,
             vectors=self.vectors,
             settings_of=self._settings_of,
+            sources_of=self._sources_of,
         )
+
+    def _sources_of(self, who: ActorId) -> Sequence[ActorId]:
+        """Patterns of the owners that the role of an actor lets it search."""
+        from sidecar.memory.record_wire import patterns_kept
+
+        return patterns_kept(self.roles.get(who.role).sources, who.save)
 
     def _settings_of(self, save: str) -> SaveSettings:
         from sidecar.saves.settings_rules import settings_to

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sidecar.search.vector_index import VectorGarbage, VectorIndex
     from sidecar.search.vector_maker import VectorMaker
     from sidecar.settings import Config
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
 
@@ -44,8 +45,11 @@ class SearchRooms:
         engine: EmbeddingEngine,
         vectors: VectorStore,
         settings_of: Callable[[str], SaveSettings],
+        sources_of: Callable[[ActorId], Sequence[ActorId]],
     ) -> None:
-        """``settings_of`` tells what a save has put as its defaults."""
+        """``settings_of`` tells what a save has put as its defaults, ``sources_of`` whom the role of an actor lets it
+        search."""
+        self._sources_of = sources_of
         self._config = config
         self._report = report
         self._records = records
@@ -181,6 +185,7 @@ class SearchRooms:
             status=self._records.status,
             vectors=self.index,
             settings_of=self._settings_of,
+            sources_of=self._sources_of,
             saves=self._saves,
             workers=self._workers,
             limits=self._config.search,

@@ -14,6 +14,7 @@ from sidecar.search.meaning import NOT_ASKED, Meaning, Meanings
 from sidecar.search.options import Mode
 from sidecar.search.outcome import Degraded, Recalled
 from sidecar.search.recall import Query, Recall
+from sidecar.search.terms import says_something
 from sidecar.storage.workers import OwnKey, Workers
 
 _WITHOUT_VECTORS = (Degraded.INDEX_UNAVAILABLE, Degraded.SCAN_LIMIT)
@@ -63,7 +64,7 @@ class Finder:
 
 
 def _asks_meaning(query: Query) -> bool:
-    return bool(query.text) and query.options.mode is not Mode.LEXICAL and query.limit > 0
+    return query.options.mode is not Mode.LEXICAL and query.limit > 0 and says_something(query.text)
 
 
 def _require(error: LorekeeperError | None) -> None:

@@ -515,3 +515,25 @@ def test_f_a_search_is_told_to_watchers_with_stages_and_without_content(house):
     for name in ("embedding.ms", "vectors_compared.scanned", "words.candidates", "rerank.ms"):
         assert name in diagnostic.details
     assert "secret" not in str(diagnostic)
+
+
+@pytest.mark.parametrize("text", ["...", "?!", "\u0301"])
+@pytest.mark.parametrize("mode", [search_pb2.SEARCH_MODE_HYBRID, VECTOR])
+def test_a_text_without_a_letter_a_digit_or_a_sign_finds_nothing_by_meaning_either(house, meaning, text, mode):
+    records = house()
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    assert records.found(text, mode=mode) == []
+    assert meaning.texts() == ["feline"]
+
+
+def test_a_rebuild_of_vectors_is_told_while_it_runs(house, meaning):
+    records = house(search__index_delay_seconds=30)
+    meaning.hangs = lambda asked: "feline" in asked.texts
+    records.add(m("m1", "feline"))
+    steps = records.stub.RebuildIndex(search_pb2.RebuildIndexRequest(save_id=records.actor.save_id))
+    next(step for step in steps if step.phase == search_pb2.REBUILD_PHASE_VECTORS)
+    assert records.status().rebuilding
+    meaning.released.set()
+    assert list(steps)[-1].phase == search_pb2.REBUILD_PHASE_DONE
+    assert not records.status().rebuilding
