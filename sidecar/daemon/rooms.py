@@ -327,11 +327,14 @@ class Rooms:
         from sidecar.embedding.engine import EmbeddingEngine
 
         settings = self._config.embedding
-        return EmbeddingEngine(
+        engine = EmbeddingEngine(
             settings,
             Catalogue(self._disk.root / "models", settings),
             watch=self._model_changed,
         )
+        if self._loop is not None and settings.model != "none":
+            engine.models.expect()  # load_model follows
+        return engine
 
     def _model_changed(self, state: HostState) -> None:
         from sidecar.embedding.model_host import HostState
