@@ -21,6 +21,7 @@ _CHANNELS = {
     "context_words": search_pb2.SEARCH_CHANNEL_CONTEXT_LEXICAL,
     "context_meaning": search_pb2.SEARCH_CHANNEL_CONTEXT_VECTOR,
 }
+_MOST_TICKS = 2**63 - 1
 
 
 def response_to(
@@ -94,7 +95,7 @@ def _explanation_to(hit: Hit, query: Query) -> search_pb2.Explanation:
     )
     now = query.wanted.at_or_before
     if now is not None:
-        message.age_ticks = now.tick - hit.stored.record.head.moment.tick
+        message.age_ticks = min(now.tick - hit.stored.record.head.moment.tick, _MOST_TICKS)
     return message
 
 

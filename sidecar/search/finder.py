@@ -84,8 +84,9 @@ def _require_vectors(found: Recalled) -> None:
     if missing:
         raise Unavailable(
             f"vectors could not be compared ({missing[0].name}), and the request does not want an answer by words only",
-            reason=Reason.STORE_FAILED,
+            reason=Reason.VECTORS_UNAVAILABLE,
             field="require_semantic",
+            degraded=missing[0].name,
         )
 
 

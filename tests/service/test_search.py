@@ -292,3 +292,9 @@ def test_reciprocal_rank_is_told_to_ten_digits(records):
         rerank=search_pb2.RerankOptions(enabled=False),
     )
     assert [round(hit.score, 10) for hit in answer.hits] == [0.0163934426, 0.0161290323]
+
+
+def test_an_age_of_more_ticks_than_a_number_holds_is_told_as_the_most_that_it_holds(records):
+    records.add(m("first", "wolf", tick=-(2**63)))
+    (hit,) = records.search("wolf", filter=wanted(now=2**63 - 1), explain=True).hits
+    assert hit.explanation.age_ticks == 2**63 - 1
