@@ -180,7 +180,8 @@ class Rooms:
             allowed = role.allowed_tools
             return (role.memory_tool if own is None else own) and (allowed is None or tool in allowed)
 
-        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers, self._sources_of)])
+        record_tools = self.records.tools(offers, self._archived_for, self._sources_of)
+        return Toolbox([MemoryTool(self.documents, remembers), *record_tools])
 
     @cached_property
     def actor_files(self) -> ActorFiles:
@@ -219,6 +220,7 @@ class Rooms:
             workers=self.workers,
             paging=self._paging,
             search=lambda: self.search,
+            languages_put=lambda folder: self.save.settings.languages(folder),
         )
 
     @cached_property
@@ -234,8 +236,12 @@ class Rooms:
             engine=self.engine,
             vectors=self.vectors,
             settings_of=self._settings_of,
+            archived_for=self._archived_for,
             sources_of=self._sources_of,
         )
+
+    def _archived_for(self, role: str) -> bool:
+        return self.roles.get(role).archive
 
     def _sources_of(self, who: ActorId) -> Sequence[ActorId]:
         """Patterns of the owners that the role of an actor lets it search."""
@@ -263,6 +269,7 @@ class Rooms:
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
             paging=self._paging,
+            settings_changed=lambda save: self.records.settings_changed(save),
         )
 
     @cached_property
@@ -282,6 +289,7 @@ class Rooms:
             actors=self.actors,
             saves=self.saves,
             workers=self.workers,
+            records=self.records.followed_store,
             documents=self.documents,
             toolbox=self.toolbox,
             roles=self.roles,

@@ -45,10 +45,12 @@ class SearchRooms:
         engine: EmbeddingEngine,
         vectors: VectorStore,
         settings_of: Callable[[str], SaveSettings],
+        archived_for: Callable[[str], bool],
         sources_of: Callable[[ActorId], Sequence[ActorId]],
     ) -> None:
-        """``settings_of`` tells what a save has put as its defaults, ``sources_of`` whom the role of an actor lets it
-        search."""
+        """``settings_of`` tells what a save has put as its defaults, ``archived_for`` whether a role's archived turns
+        are searched, ``sources_of`` whom the role of an actor lets it search."""
+        self._archived_for = archived_for
         self._sources_of = sources_of
         self._config = config
         self._report = report
@@ -150,6 +152,7 @@ class SearchRooms:
         return VectorIndex(
             self._engine,
             self._vectors,
+            self.feed,
             self._records.store,
             self._records.indexes,
             self.texts,
@@ -184,7 +187,9 @@ class SearchRooms:
             at_hand=self.at_hand,
             status=self._records.status,
             vectors=self.index,
+            near=self.near_duplicates,
             settings_of=self._settings_of,
+            archived_for=self._archived_for,
             sources_of=self._sources_of,
             saves=self._saves,
             workers=self._workers,

@@ -93,9 +93,9 @@ def _explanation_to(hit: Hit, query: Query) -> search_pb2.Explanation:
             for word in hit.explained
         ],
     )
-    now = query.wanted.at_or_before
-    if now is not None:
-        message.age_ticks = min(now.tick - hit.stored.record.head.moment.tick, _MOST_TICKS)
+    now, moment = query.wanted.at_or_before, hit.stored.record.head.moment
+    if now is not None and moment.dated:
+        message.age_ticks = min(now.tick - moment.tick, _MOST_TICKS)
     return message
 
 

@@ -911,7 +911,7 @@ class GetIndexStatusResponse(_message.Message):
     so until there is one.
     """
     damaged: _builtins.int
-    """Entries that are damaged or do not match their record."""
+    """Entries, of words and of vectors, that are damaged. They are left out of searches; a damaged vector counts as pending too."""
     terms_ready: _builtins.int
     """Records whose words are indexed."""
     tokenizer_version: _builtins.str
