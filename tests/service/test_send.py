@@ -76,6 +76,16 @@ def test_the_memory_tool_is_run_and_its_result_goes_back(game, server):
     assert game.messages()[-1][1].startswith("## Tool Results\n- memory: ok DONE")
 
 
+@pytest.mark.parametrize(("sources", "succeeded"), [([{"actor_id": "bard"}], True), ([], False)])
+def test_a_model_searches_the_owners_that_its_role_names(game, server, sources, succeeded):
+    game.put_role(sources=[common_pb2.Actor(role_id="Creator", **each) for each in sources])
+    asked = {"text": "wolf", "ownerId": "bard"}
+    server.play(calls(("search_game_memory", asked)), stream("Hm."))
+    turn = game.send("What does the bard know?", moment=common_pb2.Moment(timeline_id="main", tick=5))
+    (result,) = turn.all("tool_result")
+    assert (result.succeeded, result.reason) == (succeeded, "" if succeeded else "OWNER_NOT_ALLOWED")
+
+
 def test_text_after_a_tool_begins_a_new_message(game, server):
     server.play(calls(("memory", {"action": "read"}), text="Let me think."), stream("It is ", "Ada."))
     turn = game.send("Who came?")
