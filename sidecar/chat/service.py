@@ -164,7 +164,7 @@ class ConversationService:
         return chat_pb2.PutRoleResponse(role=info_to(known))
 
     async def GetRole(self, request: chat_pb2.GetRoleRequest, context: Any) -> chat_pb2.GetRoleResponse:
-        return chat_pb2.GetRoleResponse(role=info_to(self._roles.find(checked_id(request.role_id, "role_id"))))
+        return chat_pb2.GetRoleResponse(role=info_to(self._roles.find(checked_id(request.role_id.strip(), "role_id"))))
 
     async def ListRoles(self, request: chat_pb2.ListRolesRequest, context: Any) -> chat_pb2.ListRolesResponse:
         chosen = page(
@@ -180,7 +180,7 @@ class ConversationService:
         )
 
     async def DeleteRole(self, request: chat_pb2.DeleteRoleRequest, context: Any) -> chat_pb2.DeleteRoleResponse:
-        role_id = checked_id(request.role_id, "role_id")
+        role_id = checked_id(request.role_id.strip(), "role_id")
         if not role_id:
             raise InvalidInput("role_id is required", reason=Reason.FIELD_REQUIRED, field="role_id")
         existed = await self._workers.run(SaveKey("roles", ""), lambda: self._roles.delete(role_id))

@@ -74,10 +74,16 @@ def status(data_dir: Path, as_json: bool, save: str) -> None:
         "vectors": answer.ready,
         "orphans": answer.orphan,
         "damaged": answer.damaged,
-        "rebuild": "needed" if answer.requires_rebuild else "",
+        "rebuild": _rebuild_shown(answer),
         "bytes": answer.bytes,
     }
     show([row], as_json, "")
+
+
+def _rebuild_shown(answer: search_pb2.GetIndexStatusResponse) -> str:
+    if not answer.requires_rebuild:
+        return ""
+    return "needs a model" if answer.degraded_reason and answer.terms_ready == answer.total else "needed"
 
 
 @index.command()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sidecar.settings import Config
     from sidecar.storage.actors import Actors
     from sidecar.storage.disk import Disk
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
@@ -120,14 +121,27 @@ class RecordRooms:
 
         return Views(self.words, self._config.search)
 
-    def tools(self, offers: Callable[[str, str], bool], archived_for: Callable[[str], bool]) -> list[Tool]:
-        """The tools of a model; ``offers`` tells whether a role has one, by its name, and ``archived_for`` whether its
-        archived turns are searched."""
+    def tools(
+        self,
+        offers: Callable[[str, str], bool],
+        archived_for: Callable[[str], bool],
+        sources_of: Callable[[ActorId], Sequence[ActorId]],
+    ) -> list[Tool]:
+        """The tools of a model; ``offers`` tells whether a role has one, by its name, ``archived_for`` whether its
+        archived turns are searched, and ``sources_of`` whom it lets an actor search."""
         from sidecar.memory.remember_tool import RememberTool
         from sidecar.search.tool import SearchTool
 
         limits, find = self._config.records, self._search().finder.from_thread
-        return [RememberTool(self.store, limits, offers), SearchTool(find, limits, offers, archived_for)]
+        searched = SearchTool(
+            find,
+            limits,
+            offers,
+            archived_for,
+            owners_of=lambda save: self.store.catalog(save).owners(),
+            sources_of=sources_of,
+        )
+        return [RememberTool(self.store, limits, offers), searched]
 
     @cached_property
     def answers(self) -> KeptAnswers:

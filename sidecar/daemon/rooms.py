@@ -183,7 +183,8 @@ class Rooms:
             allowed = role.allowed_tools
             return (role.memory_tool if own is None else own) and (allowed is None or tool in allowed)
 
-        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers, self._archived_for)])
+        record_tools = self.records.tools(offers, self._archived_for, self._sources_of)
+        return Toolbox([MemoryTool(self.documents, remembers), *record_tools])
 
     @cached_property
     def actor_files(self) -> ActorFiles:
@@ -240,10 +241,17 @@ class Rooms:
             vectors=self.vectors,
             settings_of=self._settings_of,
             archived_for=self._archived_for,
+            sources_of=self._sources_of,
         )
 
     def _archived_for(self, role: str) -> bool:
         return self.roles.get(role).archive
+
+    def _sources_of(self, who: ActorId) -> Sequence[ActorId]:
+        """Patterns of the owners that the role of an actor lets it search."""
+        from sidecar.memory.record_wire import patterns_kept
+
+        return patterns_kept(self.roles.get(who.role).sources, who.save)
 
     def _settings_of(self, save: str) -> SaveSettings:
         from sidecar.saves.settings_rules import settings_to
@@ -338,11 +346,14 @@ class Rooms:
         from sidecar.embedding.engine import EmbeddingEngine
 
         settings = self._config.embedding
-        return EmbeddingEngine(
+        engine = EmbeddingEngine(
             settings,
             Catalogue(self._disk.root / "models", settings),
             watch=self._model_changed,
         )
+        if self._loop is not None and settings.model != "none":
+            engine.models.expect()  # load_model follows
+        return engine
 
     def _model_changed(self, state: HostState) -> None:
         from sidecar.embedding.model_host import HostState

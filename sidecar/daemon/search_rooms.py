@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sidecar.search.vector_index import VectorGarbage, VectorIndex
     from sidecar.search.vector_maker import VectorMaker
     from sidecar.settings import Config
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
 
@@ -45,10 +46,12 @@ class SearchRooms:
         vectors: VectorStore,
         settings_of: Callable[[str], SaveSettings],
         archived_for: Callable[[str], bool],
+        sources_of: Callable[[ActorId], Sequence[ActorId]],
     ) -> None:
         """``settings_of`` tells what a save has put as its defaults, ``archived_for`` whether a role's archived turns
-        are searched."""
+        are searched, ``sources_of`` whom the role of an actor lets it search."""
         self._archived_for = archived_for
+        self._sources_of = sources_of
         self._config = config
         self._report = report
         self._records = records
@@ -187,6 +190,7 @@ class SearchRooms:
             near=self.near_duplicates,
             settings_of=self._settings_of,
             archived_for=self._archived_for,
+            sources_of=self._sources_of,
             saves=self._saves,
             workers=self._workers,
             limits=self._config.search,

@@ -98,13 +98,14 @@ class ModelHost:
         self._told = HostState.NONE
         self._load: _Load | None = None
         self._last_failed = False
+        self._expected = False
         self._closed = False
 
     @property
     def state(self) -> HostState:
         if self.loaded is not None:
             return HostState.READY
-        if self.loading:
+        if self.loading or self._expected:
             return HostState.LOADING
         return HostState.FAILED if self._last_failed else HostState.NONE
 
@@ -114,11 +115,15 @@ class ModelHost:
             return HostState.READY
         return HostState.LOADING if self.loading == name else HostState.NONE
 
+    def expect(self) -> None:
+        """The selected model is about to be loaded: until that begins it counts as loading."""
+        self._expected = True
+
     def ready(self) -> LoadedModel:
         """The model that answers. Raises MODEL_LOADING or NO_MODEL."""
         if self.loaded is not None:
             return self.loaded
-        if self.loading:
+        if self.loading or self._expected:
             raise NotReady("the model is being loaded; try again in a moment", reason=Reason.MODEL_LOADING)
         raise no_model()
 
@@ -129,7 +134,10 @@ class ModelHost:
         Raises MODEL_NOT_FOUND, NO_MODEL, MODEL_LOADING (another model is being loaded), MODEL_LOAD_TIMEOUT, and what
         a load raises.
         """
-        entry = await asyncio.to_thread(self._entry, name)
+        try:
+            entry = await asyncio.to_thread(self._entry, name)
+        finally:
+            self._expected = False
         follows = self._load
         if self._closed or (follows and follows.entry != entry):
             raise NotReady("another model is being loaded; wait for it", reason=Reason.MODEL_LOADING)

@@ -32,10 +32,10 @@ def accept(texts: Sequence[str], *, max_texts: int, max_chars: int) -> AcceptedT
         raise InvalidInput("give at least one text", reason=Reason.FIELD_REQUIRED, field="texts")
     if len(texts) > max_texts:
         raise InvalidInput(
-            f"{len(texts)} texts in one call; at most {max_texts} (max_texts): split the call",
+            f"{len(texts)} texts in one call; at most {max_texts} (embedding.max_texts): split the call",
             reason=Reason.TOO_MANY_ITEMS,
             field="texts",
-            limit="max_texts",
+            limit="embedding.max_texts",
             value=max_texts,
         )
     for index, text in enumerate(texts):

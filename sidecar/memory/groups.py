@@ -36,7 +36,7 @@ class Group:
 
     def has(self, who: ActorId) -> bool:
         """Whether an actor is a member."""
-        return any(_matches(member, who) for member in self.members)
+        return any(matches(member, who) for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +161,12 @@ class GroupStore:
         return save_folder(self._disk.root, save) / "groups.json"
 
 
-def _matches(member: ActorId, who: ActorId) -> bool:
+def matches(pattern: ActorId, who: ActorId) -> bool:
+    """Whether an address of the same save fits a pattern, whose empty parts match any value."""
     return all(
         part in ("", own)
         for part, own in zip(
-            (member.actor, member.role, member.player, member.topic, member.tenant),
+            (pattern.actor, pattern.role, pattern.player, pattern.topic, pattern.tenant),
             (who.actor, who.role, who.player, who.topic, who.tenant),
             strict=True,
         )

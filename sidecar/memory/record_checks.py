@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.canonical_json import parse
@@ -17,20 +18,33 @@ from sidecar.settings import RecordSettings
 from sidecar.storage.keys import checked_id
 
 
+class Bound(NamedTuple):
+    """A limit: the name of its setting and the most that it allows. An error tells both."""
+
+    name: str
+    most: int
+
+
 def checked_record(record: Record, field: str, limits: RecordSettings) -> Record:
     """``record`` as it will be stored. ``field`` is its path in the request, such as ``records[3]``.
 
     Raises InvalidInput that names the field, and the limit where there is one.
     """
-    parse(checked_text(record.payload, f"{field}.payload_json", limits.max_payload_chars), f"{field}.payload_json")
+    longest = Bound("records.max_payload_chars", limits.max_payload_chars)
+    parse(checked_text(record.payload, f"{field}.payload_json", longest), f"{field}.payload_json")
     head = _checked_head(record.head, field, limits)
     return Record(
         head=head,
         payload=record.payload,
-        text=checked_text(record.text, f"{field}.searchable_text", limits.max_text_chars),
+        text=checked_text(record.text, f"{field}.searchable_text", text_bound(limits)),
         metadata=_checked_metadata(record.metadata, f"{field}.metadata", limits),
         shares=checked_shares(record.shares, head.moment, f"{field}.shares", limits),
     )
+
+
+def text_bound(limits: RecordSettings) -> Bound:
+    """How long a text that is searched, or looked for, may be."""
+    return Bound("records.max_text_chars", limits.max_text_chars)
 
 
 def _checked_head(head: RecordHead, field: str, limits: RecordSettings) -> RecordHead:
@@ -43,20 +57,20 @@ def _checked_head(head: RecordHead, field: str, limits: RecordSettings) -> Recor
         scope=required_id(head.scope, f"{field}.scope"),
         moment=moment,
         importance=checked_share_of_one(head.importance, f"{field}.importance"),
-        tags=checked_ids(head.tags, f"{field}.tags", limits.max_tags),
+        tags=checked_ids(head.tags, f"{field}.tags", Bound("records.max_tags", limits.max_tags)),
         expires=_checked_expiry(head.expires, moment, f"{field}.expires_at"),
         source_input_id=checked_id(head.source_input_id, f"{field}.source_input_id"),
         conversation_id=checked_id(head.conversation_id, f"{field}.conversation_id"),
-        audience=checked_ids(head.audience, f"{field}.audience", limits.max_audience),
+        audience=checked_ids(head.audience, f"{field}.audience", Bound("records.max_audience", limits.max_audience)),
         speaker=checked_id(head.speaker, f"{field}.speaker"),
     )
 
 
-def checked_ids(values: Iterable[str], field: str, limit: int) -> tuple[str, ...]:
-    """Ids trimmed, sorted, each once; counted after that."""
-    ids = sorted({required_id(value, f"{field}[{number}]") for number, value in enumerate(values)})
-    require_count(len(ids), field, limit)
-    return tuple(ids)
+def checked_ids(values: Iterable[str], field: str, bound: Bound) -> tuple[str, ...]:
+    """Ids trimmed, each once, sorted by their UTF-16; counted after that."""
+    ids = {required_id(value, f"{field}[{number}]") for number, value in enumerate(values)}
+    require_count(len(ids), field, bound)
+    return tuple(sorted(ids, key=lambda one: one.encode("utf-16-be")))
 
 
 def required_id(value: str, field: str) -> str:
@@ -67,14 +81,15 @@ def required_id(value: str, field: str) -> str:
     return value
 
 
-def checked_text(value: str, field: str, limit: int) -> str:
-    """``value`` as it is; InvalidInput where it has more than ``limit`` code points or lone surrogates."""
-    if len(value) > limit:
+def checked_text(value: str, field: str, bound: Bound) -> str:
+    """``value`` as it is; InvalidInput where it has more code points than are allowed, or lone surrogates."""
+    if len(value) > bound.most:
         raise InvalidInput(
-            f"{field} has {len(value)} characters; the limit is {limit}",
+            f"{field} has {len(value)} characters; the limit is {bound.most}",
             reason=Reason.FIELD_TOO_LONG,
             field=field,
-            limit=limit,
+            limit=bound.name,
+            value=bound.most,
         )
     try:
         value.encode("utf-8")
@@ -93,7 +108,7 @@ def checked_share_of_one(value: float, field: str) -> float:
 def checked_shares(shares: Iterable[Share], moment: Moment, field: str, limits: RecordSettings) -> tuple[Share, ...]:
     """Shares on the record's timeline and not before it."""
     checked = tuple(_checked_share(share, moment, f"{field}[{number}]") for number, share in enumerate(shares))
-    require_count(len(checked), field, limits.max_shares)
+    require_count(len(checked), field, Bound("records.max_shares", limits.max_shares))
     return checked
 
 
@@ -104,14 +119,15 @@ def _checked_share(share: Share, moment: Moment, field: str) -> Share:
     return replace(share, moment=since, confidence=checked_share_of_one(share.confidence, f"{field}.confidence"))
 
 
-def require_count(count: int, field: str, limit: int) -> None:
-    """Raises InvalidInput where ``count`` is over ``limit``."""
-    if count > limit:
+def require_count(count: int, field: str, bound: Bound) -> None:
+    """Raises InvalidInput where ``count`` is more than is allowed."""
+    if count > bound.most:
         raise InvalidInput(
-            f"{field} has {count} entries; the limit is {limit}",
+            f"{field} has {count} entries; the limit is {bound.most}",
             reason=Reason.TOO_MANY_ITEMS,
             field=field,
-            limit=limit,
+            limit=bound.name,
+            value=bound.most,
         )
 
 
@@ -125,12 +141,14 @@ def _checked_expiry(expires: Moment | None, moment: Moment, field: str) -> Momen
 
 
 def _checked_metadata(metadata: Mapping[str, str], field: str, limits: RecordSettings) -> dict[str, str]:
-    require_count(len(metadata), field, limits.max_metadata)
+    require_count(len(metadata), field, Bound("records.max_metadata", limits.max_metadata))
+    longest_key = Bound("records.max_metadata_key_chars", limits.max_metadata_key_chars)
+    longest_value = Bound("records.max_metadata_value_chars", limits.max_metadata_value_chars)
     for name, value in metadata.items():
         if not name.strip():
             raise _invalid(field, "has a blank key")
-        checked_text(name, f"{field} (a key)", limits.max_metadata_key_chars)
-        checked_text(value, f"{field} (a value)", limits.max_metadata_value_chars)
+        checked_text(name, field, longest_key)
+        checked_text(value, field, longest_value)
     return dict(sorted(metadata.items()))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.moments import Moment, checked_moment
-from sidecar.memory.record_checks import checked_ids, checked_share_of_one, checked_text
+from sidecar.memory.record_checks import Bound, checked_ids, checked_share_of_one, checked_text, text_bound
 from sidecar.memory.records import Authority, Kind, RecordHead
 from sidecar.settings import RecordSettings
 from sidecar.storage.keys import checked_id
@@ -72,16 +72,17 @@ def checked_filter(wanted: RecordFilter, field: str, limits: RecordSettings) -> 
             reason=Reason.FIELD_INVALID,
             field=f"{field}.at_or_after",
         )
+    items = Bound("records.max_filter_items", limits.max_filter_items)
     return replace(
         wanted,
-        scopes=frozenset(checked_ids(wanted.scopes, f"{field}.scopes", limits.max_filter_items)),
-        tags=frozenset(checked_ids(wanted.tags, f"{field}.tags", limits.max_filter_items)),
+        scopes=frozenset(checked_ids(wanted.scopes, f"{field}.scopes", items)),
+        tags=frozenset(checked_ids(wanted.tags, f"{field}.tags", items)),
         at_or_before=before,
         at_or_after=after,
         minimum_importance=checked_share_of_one(wanted.minimum_importance, f"{field}.minimum_importance"),
         conversation_id=checked_id(wanted.conversation_id, f"{field}.conversation_id"),
         source_input_id=checked_id(wanted.source_input_id, f"{field}.source_input_id"),
-        text=checked_text(wanted.text, f"{field}.text", limits.max_text_chars),
+        text=checked_text(wanted.text, f"{field}.text", text_bound(limits)),
     )
 
 

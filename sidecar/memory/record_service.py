@@ -13,7 +13,7 @@ from sidecar.memory.groups import GroupStore
 from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.open_owner import entries_by_id
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_checks import checked_record, checked_shares, require_count, required_id
+from sidecar.memory.record_checks import Bound, checked_record, checked_shares, require_count, required_id
 from sidecar.memory.record_filter import RecordFilter, checked_filter
 from sidecar.memory.record_ids import ADD, made_id, random_id
 from sidecar.memory.record_store import Added, RecordStore, Stored, lock_order
@@ -167,7 +167,7 @@ class RecordService:
 
     async def PutGroups(self, request: memory_pb2.PutGroupsRequest, context: Any) -> memory_pb2.PutGroupsResponse:
         save = checked_id(request.save_id, "save_id") or DEFAULT_SAVE
-        require_count(len(request.groups), "groups", self._limits.max_groups)
+        require_count(len(request.groups), "groups", Bound("records.max_groups", self._limits.max_groups))
         groups = [
             group_from(message, save, f"groups[{number}]", self._limits.max_members)
             for number, message in enumerate(request.groups)
@@ -257,7 +257,7 @@ class RecordService:
     def _new_records(self, who: ActorId, request: memory_pb2.AddRecordsRequest) -> list[tuple[ActorId, Record]]:
         if not request.records:
             raise InvalidInput("records is required", reason=Reason.FIELD_REQUIRED, field="records")
-        require_count(len(request.records), "records", self._limits.max_batch)
+        require_count(len(request.records), "records", Bound("records.max_batch", self._limits.max_batch))
         return [
             self._new_record(who, message, f"records[{place}]", request.idempotency_key, request.turn or 1, place)
             for place, message in enumerate(request.records)
@@ -290,7 +290,8 @@ class RecordService:
     def _owners(self, who: ActorId, request: Any) -> list[ActorId]:
         if request.all_owners:
             return sorted(self._store.catalog(who.save).owners(), key=lock_order)
-        owners = owners_in(request.owners, who.save, "owners", self._limits.max_owners)
+        most = Bound("records.max_owners", self._limits.max_owners)
+        owners = owners_in(request.owners, who.save, "owners", most)
         return sorted(owners or [who], key=lock_order)
 
     def _matching(self, who: ActorId, wanted: RecordFilter) -> list[tuple[ActorId, Entry]]:
@@ -306,10 +307,9 @@ class RecordService:
     def _meant(self, owner: ActorId, request: memory_pb2.ForgetRecordsRequest, wanted: RecordFilter) -> list[str]:
         if not request.record_ids:
             return [entry.head.record_id for _, entry in self._matching(owner, wanted)]
+        given = [required_id(record_id, f"record_ids[{n}]") for n, record_id in enumerate(request.record_ids)]
         with self._store.opened(owner) as opened:
-            return [
-                record_id for record_id in dict.fromkeys(request.record_ids) if record_id in opened.records().entries
-            ]
+            return [record_id for record_id in dict.fromkeys(given) if record_id in opened.records().entries]
 
     def _check_forget(self, request: memory_pb2.ForgetRecordsRequest) -> None:
         if bool(request.record_ids) == request.HasField("filter"):
@@ -318,7 +318,8 @@ class RecordService:
             raise InvalidInput(
                 "all_owners needs a filter; ids belong to one owner", reason=Reason.FIELD_INVALID, field="all_owners"
             )
-        require_count(len(request.record_ids), "record_ids", self._limits.max_forget_ids)
+        most = Bound("records.max_forget_ids", self._limits.max_forget_ids)
+        require_count(len(request.record_ids), "record_ids", most)
 
     def _would_drop(self, who: ActorId, policy: Any) -> int:
         with self._store.opened(who) as owner:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, TypeVar
+
+from google.protobuf.json_format import ParseDict
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
@@ -13,12 +16,12 @@ from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark
 from sidecar.memory.groups import Group
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_checks import checked_share_of_one, checked_text, require_count, required_id
+from sidecar.memory.record_checks import Bound, checked_share_of_one, checked_text, require_count, required_id
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import KEPT_CHARS, Stored
 from sidecar.memory.records import Authority, Kind, Record, RecordHead, Share, ShareKind
 from sidecar.memory.retention import RetentionPolicy
-from sidecar.storage.keys import ActorId, checked_id
+from sidecar.storage.keys import MAX_ID_CHARS, ActorId, checked_id
 from sidecar.wire import actor_from, actor_to
 
 V = TypeVar("V")
@@ -43,10 +46,28 @@ def actor_in(message: common_pb2.Actor, save: str, field: str) -> ActorId:
     return actor_from(message, save=save)
 
 
-def owners_in(messages: Sequence[common_pb2.Actor], save: str, field: str, limit: int) -> list[ActorId]:
+def owners_in(messages: Sequence[common_pb2.Actor], save: str, field: str, bound: Bound) -> list[ActorId]:
     """Addresses in ``save``, each once."""
-    require_count(len(messages), field, limit)
+    require_count(len(messages), field, bound)
     return list(dict.fromkeys(actor_in(message, save, f"{field}[{n}]") for n, message in enumerate(messages)))
+
+
+def patterns_in(messages: Sequence[common_pb2.Actor], save: str, field: str, bound: Bound) -> tuple[ActorId, ...]:
+    """Patterns of addresses in ``save``: their empty parts stay empty, for they match any value."""
+    require_count(len(messages), field, bound)
+    return tuple(_pattern_in(message, save, f"{field}[{n}]") for n, message in enumerate(messages))
+
+
+def patterns_kept(kept: Iterable[Mapping[str, Any]], save: str) -> tuple[ActorId, ...]:
+    """Patterns of addresses in ``save`` that were kept as the JSON of their messages, such as those of a role; those
+    that name another save are left out."""
+    messages = (ParseDict(dict(one), common_pb2.Actor()) for one in kept)
+    return tuple(_pattern_in(message, save, "sources") for message in messages if message.save_id in ("", save))
+
+
+def _pattern_in(message: common_pb2.Actor, save: str, field: str) -> ActorId:
+    whole = actor_in(message, save, field)
+    return whole if message.role_id.strip() else replace(whole, role="")
 
 
 def moment_from(message: common_pb2.Moment) -> Moment:
@@ -184,7 +205,7 @@ def filter_from(message: memory_pb2.RecordFilter) -> RecordFilter:
     before, after = message.HasField("at_or_before"), message.HasField("at_or_after")
     return RecordFilter(
         scopes=frozenset(message.scopes),
-        kinds=frozenset(_required_value(_KINDS, kind, "filter.kinds") for kind in message.kinds),
+        kinds=frozenset(_required_value(_KINDS, kind, f"filter.kinds[{n}]") for n, kind in enumerate(message.kinds)),
         tags=frozenset(message.tags),
         at_or_before=moment_from(message.at_or_before) if before else None,
         at_or_after=moment_from(message.at_or_after) if after else None,
@@ -193,14 +214,16 @@ def filter_from(message: memory_pb2.RecordFilter) -> RecordFilter:
         minimum_importance=message.minimum_importance if message.HasField("minimum_importance") else 0.0,
         conversation_id=message.conversation_id,
         source_input_id=message.source_input_id,
-        authorities=frozenset(_authority_from(value, "filter.authorities") for value in message.authorities),
+        authorities=frozenset(
+            _required_value(_AUTHORITIES, value, f"filter.authorities[{n}]")
+            for n, value in enumerate(message.authorities)
+        ),
         text=message.text,
     )
 
 
 def group_from(message: memory_pb2.Group, save: str, field: str, most_members: int) -> Group:
     """A checked group. Raises InvalidInput."""
-    require_count(len(message.members), f"{field}.members", most_members)
     weight = message.recall_weight if message.HasField("recall_weight") else 1.0
     if not 0 <= weight <= _MOST_WEIGHT:
         raise InvalidInput(
@@ -208,8 +231,8 @@ def group_from(message: memory_pb2.Group, save: str, field: str, most_members: i
         )
     return Group(
         group_id=required_id(message.group_id, f"{field}.group_id"),
-        name=checked_text(message.name, f"{field}.name", 512),
-        members=tuple(_member(member, save, f"{field}.members[{n}]") for n, member in enumerate(message.members)),
+        name=checked_text(message.name, f"{field}.name", Bound("max_id_chars", MAX_ID_CHARS)),
+        members=patterns_in(message.members, save, f"{field}.members", Bound("records.max_members", most_members)),
         recall_weight=weight,
         retention=policy_from(message.retention, f"{field}.retention") if message.HasField("retention") else None,
     )
@@ -248,12 +271,6 @@ def policy_to(policy: RetentionPolicy) -> memory_pb2.RetentionPolicy:
         max_age_ticks=policy.max_age_ticks,
         keep_importance=policy.keep_importance,
     )
-
-
-def _member(message: common_pb2.Actor, save: str, field: str) -> ActorId:
-    """The address of a member, whose empty parts stay empty: they match any value."""
-    whole = actor_in(message, save, field)
-    return whole if message.role_id.strip() else ActorId(save, whole.actor, "", whole.player, whole.topic, whole.tenant)
 
 
 def _required_value(values: Mapping[Any, V], number: int, field: str) -> V:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -105,8 +104,7 @@ def _record(who: ActorId, call: ToolCall, now: Moment) -> Record:
         source_input_id=call.input_id,
         authority=Authority.MODEL,
     )
-    payload = json.dumps(arguments.value("payload"), ensure_ascii=False)
-    return Record(head, payload, arguments.text("searchableText", "", most=_MOST_TEXT))
+    return Record(head, arguments.value_text("payload"), arguments.text("searchableText", "", most=_MOST_TEXT))
 
 
 def _made(who: ActorId, call: ToolCall, now: Moment) -> str:

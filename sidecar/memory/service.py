@@ -13,7 +13,8 @@ from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
 from sidecar.memory.kept_answers import KeptAnswers
-from sidecar.memory.record_wire import moment_from, owners_in
+from sidecar.memory.record_checks import Bound
+from sidecar.memory.record_wire import moment_from, patterns_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
@@ -21,7 +22,7 @@ from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, actor_from, actor_to, key_from, page, state_to, time_to, token_key
 
-_MAX_SOURCES = 256
+_MAX_SOURCES = Bound("max_sources", 256)
 _RESULT_CUT = "the rest did not fit into records.max_tool_result_chars"
 _ACTIONS = {name.removeprefix("DOCUMENT_ACTION_").lower(): value for name, value in memory_pb2.DocumentAction.items()}
 
@@ -179,7 +180,7 @@ class DocumentService:
             expected_version=request.expected_version if request.HasField("expected_version") else None,
             idempotency_key=key_from(request.idempotency_key),
             moment=moment_from(request.moment) if request.HasField("moment") else None,
-            sources=tuple(owners_in(request.sources, who.save, "sources", _MAX_SOURCES)),
+            sources=patterns_in(request.sources, who.save, "sources", _MAX_SOURCES),
         )
 
         def run() -> memory_pb2.CallToolResponse:
@@ -188,7 +189,8 @@ class DocumentService:
             response.reason = str(answer.payload.get("Reason", ""))
             response.record_id = answer.record_id
             if answer.records_left_out:
-                response.cuts.add(what="result", unit="records", dropped=answer.records_left_out, detail=_RESULT_CUT)
+                kept, dropped = len(answer.payload["memories"]), answer.records_left_out
+                response.cuts.add(what="result", unit="records", kept=kept, dropped=dropped, detail=_RESULT_CUT)
             if "Version" in answer.payload:
                 response.document_version = answer.payload["Version"]
             return response
@@ -197,7 +199,7 @@ class DocumentService:
 
     async def ListActors(self, request: memory_pb2.ListActorsRequest, context: Any) -> memory_pb2.ListActorsResponse:
         save = checked_id(request.save_id, "save_id") or DEFAULT_SAVE
-        role, player = checked_id(request.role_id, "role_id"), checked_id(request.player_id, "player_id")
+        role, player = checked_id(request.role_id.strip(), "role_id"), checked_id(request.player_id, "player_id")
 
         def list_actors() -> memory_pb2.ListActorsResponse:
             chosen = page(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+import json
+from collections.abc import Collection, Iterator
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.canonical_json import parse
@@ -24,17 +24,18 @@ class Arguments:
                 raise _wrong(
                     "arguments_json", f"has an argument that this tool does not take; it takes {sorted(known)}"
                 )
+        self._text = arguments_json
         self._values = {name: value for name, value in values.items() if value is not None}
 
     def given(self, name: str) -> bool:
         """Whether there is such an argument that is not null."""
         return name in self._values
 
-    def value(self, name: str) -> Any:
-        """Any JSON value; required."""
+    def value_text(self, name: str) -> str:
+        """Any JSON value, as the text that the model wrote; required."""
         if name not in self._values:
             raise _wrong(name, "is required", Reason.FIELD_REQUIRED)
-        return self._values[name]
+        return dict(_member_texts(self._text))[name]
 
     def text(self, name: str, default: str | None = None, *, most: int) -> str:
         """A text of at most ``most`` code points; required where there is no ``default``."""
@@ -71,6 +72,29 @@ class Arguments:
         if isinstance(value, bool) or not isinstance(value, int) or not -_HIGHEST <= value < _HIGHEST:
             raise _wrong(name, "must be a whole number")
         return value
+
+
+def _member_texts(text: str) -> Iterator[tuple[str, str]]:
+    """The names of a JSON object that was parsed already, each with the text of its value."""
+    decoder, end = json.JSONDecoder(), text.index("{")
+    while True:
+        start = _past_space(text, end + 1)
+        if text[start] == "}":
+            return
+        name, colon = decoder.raw_decode(text, start)
+        start = _past_space(text, _past_space(text, colon) + 1)
+        _, end = decoder.raw_decode(text, start)
+        yield name, text[start:end]
+        end = _past_space(text, end)
+        if text[end] == "}":
+            return
+
+
+def _past_space(text: str, place: int) -> int:
+    """The first place from ``place`` on that is no white space of JSON."""
+    while text[place] in " \t\n\r":
+        place += 1
+    return place
 
 
 def now_of(moment: Moment | None, tool: str) -> Moment:

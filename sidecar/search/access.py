@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from sidecar.errors import Denied, Reason
-from sidecar.memory.groups import Group
+from sidecar.memory.groups import Group, matches
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.records import Share, ShareKind
@@ -48,12 +48,11 @@ class Reach:
     shared: bool = False
 
 
-def allowed_owners(who: ActorId, owners: Sequence[ActorId], sources: Iterable[ActorId]) -> list[ActorId]:
+def allowed_owners(who: ActorId, owners: Sequence[ActorId], sources: Sequence[ActorId]) -> list[ActorId]:
     """The owners to search, each once: those that are named, or else the actor. Raises Denied for one that the actor
-    may not search."""
-    permitted = {who, *sources}
+    may not search: that is neither the actor nor matches one of the patterns ``sources``."""
     for number, owner in enumerate(owners):
-        if owner not in permitted:
+        if owner != who and not any(matches(source, owner) for source in sources):
             raise Denied(
                 f"owners[{number}] is neither the actor nor one of its sources; add it to sources to allow it",
                 reason=Reason.OWNER_NOT_ALLOWED,

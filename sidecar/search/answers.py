@@ -22,6 +22,7 @@ _CHANNELS = {
     "context_words": search_pb2.SEARCH_CHANNEL_CONTEXT_LEXICAL,
     "context_meaning": search_pb2.SEARCH_CHANNEL_CONTEXT_VECTOR,
 }
+_MOST_TICKS = 2**63 - 1
 
 
 def response_to(
@@ -96,7 +97,7 @@ def _explanation_to(hit: Hit, query: Query) -> search_pb2.Explanation:
     )
     now, moment = query.wanted.at_or_before, hit.stored.record.head.moment
     if now is not None and moment.dated:
-        message.age_ticks = now.tick - moment.tick
+        message.age_ticks = min(now.tick - moment.tick, _MOST_TICKS)
     return message
 
 

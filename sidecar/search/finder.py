@@ -16,6 +16,7 @@ from sidecar.search.meaning import NOT_ASKED, Meaning, Meanings
 from sidecar.search.options import Mode
 from sidecar.search.outcome import Degraded, Recalled
 from sidecar.search.recall import Query, Recall
+from sidecar.search.terms import says_something
 from sidecar.storage.workers import OwnKey, Workers
 
 _WITHOUT_VECTORS = (Degraded.INDEX_UNAVAILABLE, Degraded.SCAN_LIMIT)
@@ -65,7 +66,7 @@ class Finder:
 
 
 def _asks_meaning(query: Query) -> bool:
-    return bool(query.text) and query.options.mode is not Mode.LEXICAL and query.limit > 0
+    return query.options.mode is not Mode.LEXICAL and query.limit > 0 and says_something(query.text)
 
 
 def _require(error: LorekeeperError | None) -> None:
@@ -85,8 +86,9 @@ def _require_vectors(found: Recalled) -> None:
     if missing:
         raise Unavailable(
             f"vectors could not be compared ({missing[0].name}), and the request does not want an answer by words only",
-            reason=Reason.STORE_FAILED,
+            reason=Reason.VECTORS_UNAVAILABLE,
             field="require_semantic",
+            degraded=missing[0].name,
         )
 
 

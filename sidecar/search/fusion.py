@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: The constant of reciprocal rank.
 RRF_K = 60.0
 #: Fused scores are compared at this many decimals, so that the order does not hang on how a sum was rounded.
-DECIMALS = 9
+DECIMALS = 12
 
 
 class Weighted(Protocol):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -54,7 +56,7 @@ class IndexStatus:
         self._indexes = indexes
         self._indexer = indexer
         self._version = version
-        self._rebuilding: set[str] = set()
+        self._rebuilding: Counter[str] = Counter()
 
     def counts(self, save: str, owner: ActorId | None = None) -> Counts:
         """How the index of a save, or of one owner in it, stands."""
@@ -75,8 +77,17 @@ class IndexStatus:
             damaged=sum(damaged.values()),
             bytes=index.size(),
             version=self._version(save),
-            rebuilding=save in self._rebuilding,
+            rebuilding=self._rebuilding[save] > 0,
         )
+
+    @contextmanager
+    def running(self, save: str) -> Iterator[None]:
+        """A rebuild of a save is running."""
+        self._rebuilding[save] += 1
+        try:
+            yield
+        finally:
+            self._rebuilding[save] -= 1
 
     def rebuild(self, save: str, owner: ActorId | None = None, *, force: bool = False) -> Iterator[Rebuild]:
         """Write what is missing and remove what has no record, a batch at a time; what is ready is passed over unless
@@ -84,26 +95,22 @@ class IndexStatus:
         catalog = self._store.catalog(save)
         owners = sorted([owner] if owner else catalog.owners(), key=lock_order)
         step = Rebuild(Phase.TERMS, total=sum(map(catalog.count, owners)))
-        self._rebuilding.add(save)
         written = 0
-        try:
+        yield step
+        for progress in self._indexer.bring_up(save, owners, force=force):
+            done, written = step.done + progress.records, written + progress.added
+            step = replace(
+                step,
+                done=done,
+                skipped=max(0, done - written),
+                failed=step.failed + progress.failed,
+                removed=step.removed + progress.removed,
+            )
             yield step
-            for progress in self._indexer.bring_up(save, owners, force=force):
-                done, written = step.done + progress.records, written + progress.added
-                step = replace(
-                    step,
-                    done=done,
-                    skipped=max(0, done - written),
-                    failed=step.failed + progress.failed,
-                    removed=step.removed + progress.removed,
-                )
-                yield step
-            if owner is None:
-                step = replace(step, phase=Phase.CLEANUP, removed=step.removed + self._remove_orphans(save))
-                yield step
-            yield replace(step, phase=Phase.DONE)
-        finally:
-            self._rebuilding.discard(save)
+        if owner is None:
+            step = replace(step, phase=Phase.CLEANUP, removed=step.removed + self._remove_orphans(save))
+            yield step
+        yield replace(step, phase=Phase.DONE)
 
     def _remove_orphans(self, save: str) -> int:
         """Forget owners that own nothing any more; authority is asked again just before."""

@@ -33,6 +33,9 @@ INVISIBLE = (
 #: Accents, vowel points and the like that are optional in writing: Latin, Greek, Cyrillic; Hebrew; Arabic.
 ACCENTS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
 
+#: Hindi is written with or without the dot of borrowed sounds, and with either sign of a nasal vowel.
+NUKTA, CHANDRABINDU, ANUSVARA = "\u093c", "\u0901", "\u0902"
+
 _SCRIPTS = (
     (0x0000, "latin"),
     (0x0370, "greek"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 from sidecar.embedding.wire import identity_to
 from sidecar.errors import InvalidInput, NotReady, Reason, Unavailable
 from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
-from sidecar.memory.record_checks import checked_text
+from sidecar.memory.record_checks import Bound, checked_text
 from sidecar.memory.record_filter import checked_filter, without_archive
-from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in
+from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in, patterns_in
 from sidecar.search.access import allowed_owners
 from sidecar.search.answers import response_to
 from sidecar.search.at_hand import AtHand, NotAtHand, is_quick
@@ -47,13 +47,14 @@ class SearchService:
         near: NearDuplicates,
         settings_of: Callable[[str], save_pb2.SaveSettings],
         archived_for: Callable[[str], bool],
+        sources_of: Callable[[ActorId], Sequence[ActorId]],
         saves: SaveStates,
         workers: Workers,
         limits: SearchSettings,
         record_limits: RecordSettings,
     ) -> None:
         """``settings_of`` tells what a save has put as its defaults, ``archived_for`` whether a role's archived turns
-        are searched."""
+        are searched, ``sources_of`` whom the role of an actor lets it search."""
         self._archived_for = archived_for
         self._finder = finder
         self._at_hand = at_hand
@@ -62,6 +63,7 @@ class SearchService:
         self._vectors = vectors
         self._near = near
         self._settings_of = settings_of
+        self._sources_of = sources_of
         self._saves = saves
         self._workers = workers
         self._limits = limits
@@ -111,9 +113,16 @@ class SearchService:
         self, request: search_pb2.RebuildIndexRequest, context: Any
     ) -> AsyncIterator[search_pb2.RebuildIndexResponse]:
         save, owner = _scope(request)
-        both = request.terms == request.vectors
         if request.vectors and not request.terms and self._vectors.identity is None:
             raise NotReady("no embedding model is ready", reason=Reason.NO_MODEL, field="vectors")
+        with self._status.running(save):
+            async for step in self._rebuilt(save, owner, request):
+                yield step
+
+    async def _rebuilt(
+        self, save: str, owner: ActorId | None, request: search_pb2.RebuildIndexRequest
+    ) -> AsyncIterator[search_pb2.RebuildIndexResponse]:
+        both = request.terms == request.vectors
         begun, step = time.perf_counter(), Rebuild(Phase.TERMS, 0)
         async for step in self._rebuilt_terms(save, owner, force=request.force and (both or request.terms)):
             if both or request.terms:
@@ -146,9 +155,9 @@ class SearchService:
 
     def _query(self, request: search_pb2.SearchRequest) -> Query:
         who = actor_from(request.actor)
-        most = self._record_limits.max_owners
+        most = Bound("records.max_owners", self._record_limits.max_owners)
         named = owners_in(request.owners, who.save, "owners", most)
-        sources = owners_in(request.sources, who.save, "sources", most)
+        sources = patterns_in(request.sources, who.save, "sources", most)
         asked = request.limit if request.HasField("limit") else self._limits.default_hits
         if asked < 0:
             raise InvalidInput("limit is below 0", reason=Reason.FIELD_INVALID, field="limit")
@@ -156,8 +165,8 @@ class SearchService:
         archive = request.include_archive if request.HasField("include_archive") else self._archived_for(who.role)
         return Query(
             who=who,
-            owners=allowed_owners(who, named, sources),
-            text=checked_text(request.text, "text", self._limits.max_query_chars),
+            owners=allowed_owners(who, named, (*sources, *self._sources_of(who)) if named else ()),
+            text=checked_text(request.text, "text", Bound("search.max_query_chars", self._limits.max_query_chars)),
             wanted=wanted if archive else without_archive(wanted),
             limit=min(asked, self._limits.max_hits),
             groups=request.include_groups if request.HasField("include_groups") else not named,
@@ -178,7 +187,6 @@ class SearchService:
         ready = min(known.ready, terms.total)
         stale = min(known.stale, terms.total - ready)
         pending = terms.total - ready - stale
-        behind = self._vectors.identity is not None and pending + stale > 0
         damaged = terms.damaged + known.damaged
         message = search_pb2.GetIndexStatusResponse(
             state=_state(terms, pending=pending, stale=stale, damaged=damaged),
@@ -187,7 +195,7 @@ class SearchService:
             pending=pending,
             stale=stale,
             orphan=terms.orphan,
-            requires_rebuild=terms.orphan > 0 or terms.terms_ready < terms.total or behind or damaged > 0,
+            requires_rebuild=pending + stale + terms.orphan + damaged > 0 or terms.terms_ready < terms.total,
             damaged=damaged,
             terms_ready=terms.terms_ready,
             tokenizer_version=terms.version,

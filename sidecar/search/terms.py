@@ -37,10 +37,20 @@ from functools import cache, lru_cache
 from itertools import islice
 
 from sidecar.search.languages import Languages
-from sidecar.search.scripts import ACCENTS, IDEOGRAPHIC, INVISIBLE, UNSPACED, characters, script_of
+from sidecar.search.scripts import (
+    ACCENTS,
+    ANUSVARA,
+    CHANDRABINDU,
+    IDEOGRAPHIC,
+    INVISIBLE,
+    NUKTA,
+    UNSPACED,
+    characters,
+    script_of,
+)
 
 #: Changes whenever the same text yields other terms; the index is then built again.
-TERMS_VERSION = "1"
+TERMS_VERSION = "2"
 
 MAX_CHARS = 100_000
 MAX_WORDS = 4_096
@@ -170,10 +180,17 @@ def beginning(stem: str) -> Word:
     return (stem[:BEGINNING_LETTERS] + BEGINNING_MARK,)
 
 
+def says_something(text: str) -> bool:
+    """Whether a text holds a letter, a digit or a sign such as an emoji. Without one there is nothing to look for, by
+    words or by meaning."""
+    return any(letter.isalnum() or unicodedata.category(letter) == "So" for letter in text[:MAX_CHARS])
+
+
 def fold(text: str) -> str:
     """The form in which texts are compared: NFKC, without case and without invisible signs."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return _INVISIBLE.sub("", folded).replace("i\u0307", "i")
+    folded = _INVISIBLE.sub("", folded).replace("i\u0307", "i")
+    return folded.replace(NUKTA, "").replace(CHANDRABINDU, ANUSVARA)
 
 
 def plain(word: str) -> str:

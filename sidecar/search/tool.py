@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sidecar.errors import Denied, InvalidInput, LorekeeperError, Reason
+from sidecar.memory.groups import matches
 from sidecar.memory.moments import Moment
 from sidecar.memory.record_filter import RecordFilter, checked_filter, without_archive
 from sidecar.memory.remember_tool import KINDS, id_schema, kind_of
@@ -72,10 +73,16 @@ class SearchTool:
         limits: RecordSettings,
         offers: Callable[[str, str], bool],
         archived_for: Callable[[str], bool],
+        *,
+        owners_of: Callable[[str], Iterable[ActorId]],
+        sources_of: Callable[[ActorId], Sequence[ActorId]],
     ) -> None:
         """``find`` searches; ``offers`` tells whether a role id has a tool, by its name, and ``archived_for`` whether
-        its archived turns are searched."""
+        its archived turns are searched; ``owners_of`` who owns records in a save; ``sources_of`` whom the role of an
+        actor lets it search."""
         self._archived_for = archived_for
+        self._owners_of = owners_of
+        self._sources_of = sources_of
         self._find = find
         self._limits = limits
         self._offers = offers
@@ -86,7 +93,7 @@ class SearchTool:
     def call(self, who: ActorId, call: ToolCall) -> ToolAnswer:
         now = now_of(call.moment, SEARCH)
         try:
-            query = _query(who, call, now, self._limits)
+            query = self._query(who, call, now)
             if not self._archived_for(who.role):
                 query = replace(query, wanted=without_archive(query.wanted))
             hits = self._find(query).hits
@@ -96,9 +103,34 @@ class SearchTool:
         left_out = len(hits) - len(memories)
         return ToolAnswer({"memories": memories, "truncated": left_out > 0}, True, records_left_out=left_out)
 
+    def _query(self, who: ActorId, call: ToolCall, now: Moment) -> Query:
+        arguments = Arguments(call.arguments_json, SEARCH_TOOL.parameters["properties"])
+        named = arguments.text("ownerId", "", most=_MOST_ID).strip()
+        own = named in ("", who.actor)
+        return Query(
+            who=who,
+            owners=[who] if own else self._sources(who, named, call),
+            text=arguments.text("text", "", most=_MOST_TEXT),
+            wanted=checked_filter(_wanted(arguments, now), "arguments", self._limits),
+            limit=_limit(arguments),
+            groups=own,
+            shared=own,
+        )
 
-def _query(who: ActorId, call: ToolCall, now: Moment, limits: RecordSettings) -> Query:
-    arguments = Arguments(call.arguments_json, SEARCH_TOOL.parameters["properties"])
+    def _sources(self, who: ActorId, named: str, call: ToolCall) -> list[ActorId]:
+        """The owners that a model names by their actor id, of those that the game or the role lets the actor search."""
+        patterns = (*call.sources, *self._sources_of(who))
+        known = [owner for owner in self._owners_of(who.save) if owner.actor == named]
+        allowed = [owner for owner in known if any(matches(pattern, owner) for pattern in patterns)]
+        if not allowed and (known or all(pattern.actor not in ("", named) for pattern in patterns)):
+            raise Denied(
+                "you are not authorized to search that owner", reason=Reason.OWNER_NOT_ALLOWED, field="ownerId"
+            )
+        return allowed
+
+
+def _wanted(arguments: Arguments, now: Moment) -> RecordFilter:
+    """What a model filters by, as of now or of an earlier tick."""
     tick = arguments.whole("atOrBeforeTick", now.tick)
     if tick > now.tick:
         raise InvalidInput(
@@ -106,37 +138,20 @@ def _query(who: ActorId, call: ToolCall, now: Moment, limits: RecordSettings) ->
             reason=Reason.FUTURE_MOMENT,
             field="atOrBeforeTick",
         )
-    limit = arguments.whole("limit", _DEFAULT_LIMIT)
-    if not 1 <= limit <= _MOST_LIMIT:
-        raise InvalidInput(f"limit must be from 1 to {_MOST_LIMIT}", reason=Reason.FIELD_INVALID, field="limit")
-    owner = _owner(who, arguments.text("ownerId", "", most=_MOST_ID).strip(), call.sources)
-    wanted = RecordFilter(
+    return RecordFilter(
         scopes=frozenset(arguments.texts("scopes", most=_MOST_IDS)),
         kinds=frozenset(map(kind_of, arguments.texts("kinds", most=len(KINDS)))),
         tags=frozenset(arguments.texts("tags", most=_MOST_IDS)),
         at_or_before=Moment(now.timeline, tick),
         minimum_importance=arguments.number("minimumImportance", 0.0),
     )
-    own = owner == who
-    return Query(
-        who=who,
-        owners=[owner],
-        text=arguments.text("text", "", most=_MOST_TEXT),
-        wanted=checked_filter(wanted, "arguments", limits),
-        limit=limit,
-        groups=own,
-        shared=own,
-    )
 
 
-def _owner(who: ActorId, named: str, sources: tuple[ActorId, ...]) -> ActorId:
-    """The owner that a model names by its actor id: the actor itself, or one of its sources."""
-    if named in ("", who.actor):
-        return who
-    for source in sources:
-        if source.actor == named:
-            return source
-    raise Denied("you are not authorized to search that owner", reason=Reason.OWNER_NOT_ALLOWED, field="ownerId")
+def _limit(arguments: Arguments) -> int:
+    limit = arguments.whole("limit", _DEFAULT_LIMIT)
+    if not 1 <= limit <= _MOST_LIMIT:
+        raise InvalidInput(f"limit must be from 1 to {_MOST_LIMIT}", reason=Reason.FIELD_INVALID, field="limit")
+    return limit
 
 
 def _memory(hit: Hit) -> dict[str, Any]:

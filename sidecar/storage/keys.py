@@ -37,20 +37,21 @@ def actor_id(
 
     Raises InvalidInput for a part of over 512 code points, with control characters or lone surrogates.
     """
-    named = checked_id(actor, "actor.actor_id")
+    named = checked_id(actor.strip(), "actor.actor_id")
     return ActorId(
-        save=checked_id(save, "actor.save_id") or DEFAULT_SAVE,
+        save=checked_id(save.strip(), "actor.save_id") or DEFAULT_SAVE,
         actor="" if named == _NOBODY else named,
-        role=checked_id(role, "actor.role_id") or DEFAULT_ROLE,
-        player=checked_id(player, "actor.player_id"),
-        topic=checked_id(topic, "actor.topic_id"),
-        tenant=checked_id(tenant, "actor.tenant_id"),
+        role=checked_id(role.strip(), "actor.role_id") or DEFAULT_ROLE,
+        player=checked_id(player.strip(), "actor.player_id"),
+        topic=checked_id(topic.strip(), "actor.topic_id"),
+        tenant=checked_id(tenant.strip(), "actor.tenant_id"),
     )
 
 
 def checked_id(value: str, field: str) -> str:
-    """``value`` trimmed, or InvalidInput that names the field and the limit."""
-    value = value.strip()
+    """``value`` trimmed, or InvalidInput that names the field and the limit. A line break around it is refused, not
+    trimmed, as any control character is."""
+    whole, value = value, value.strip()
     if len(value) > MAX_ID_CHARS:
         raise InvalidInput(
             f"{field} has {len(value)} characters; the limit is {MAX_ID_CHARS}",
@@ -59,7 +60,7 @@ def checked_id(value: str, field: str) -> str:
             limit="max_id_chars",
             value=MAX_ID_CHARS,
         )
-    if not value.isprintable() and any(_is_control(letter) for letter in value):
+    if not whole.isprintable() and any(_is_control(letter) for letter in whole):
         raise InvalidInput(
             f"{field} has control characters; an id may hold any other text",
             reason=Reason.FIELD_INVALID,

@@ -292,6 +292,18 @@ def test_a_daemon_on_an_empty_folder_has_the_built_in_model_by_itself(start_daem
     assert len(response.embeddings[0].values) == 384
 
 
+def test_a_call_before_the_selected_model_is_there_is_told_that_it_loads(start_daemon, tmp_path):
+    write_model(tmp_path / "data" / "models" / NAME)
+    client = start_daemon(environment={"LOREKEEPER_EMBEDDING_MODEL": NAME}).client
+    told = set()
+    while not client.serving(SERVICE):
+        try:
+            embed(client, "cat")
+        except grpc.RpcError as error:
+            told.add(error.details())
+    assert told == {"the model is being loaded; try again in a moment"}
+
+
 def test_unloading_gives_the_memory_of_the_model_back(start_daemon):
     service = stub(start_daemon().client)
 

@@ -452,7 +452,9 @@ def test_c16_more_rows_than_may_be_compared_are_searched_by_words(house):
     all_ready(records, 4)
     answer = records.search("feline")
     assert (len(answer.hits), degraded(answer)) == (4, ["SCAN_LIMIT"])
-    assert failure(lambda: records.search("feline", require_semantic=True)).code.name == "UNAVAILABLE"
+    told = failure(lambda: records.search(CAT_QUERY, require_semantic=True))
+    assert told.kind == ("UNAVAILABLE", "VECTORS_UNAVAILABLE")
+    assert told.metadata["degraded"] == "SCAN_LIMIT"
 
 
 def test_what_is_forgotten_or_erased_leaves_no_vector_behind(house, meaning):
@@ -600,3 +602,25 @@ def test_f_a_search_is_told_to_watchers_with_stages_and_without_content(house):
     for name in ("embedding.ms", "vectors_compared.scanned", "words.candidates", "rerank.ms"):
         assert name in diagnostic.details
     assert "secret" not in str(diagnostic)
+
+
+@pytest.mark.parametrize("text", ["...", "?!", "\u0301"])
+@pytest.mark.parametrize("mode", [search_pb2.SEARCH_MODE_HYBRID, VECTOR])
+def test_a_text_without_a_letter_a_digit_or_a_sign_finds_nothing_by_meaning_either(house, meaning, text, mode):
+    records = house()
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    assert records.found(text, mode=mode) == []
+    assert meaning.texts() == ["feline"]
+
+
+def test_a_rebuild_of_vectors_is_told_while_it_runs(house, meaning):
+    records = house(search__index_delay_seconds=30)
+    meaning.hangs = lambda asked: "feline" in asked.texts
+    records.add(m("m1", "feline"))
+    steps = records.stub.RebuildIndex(search_pb2.RebuildIndexRequest(save_id=records.actor.save_id))
+    next(step for step in steps if step.phase == search_pb2.REBUILD_PHASE_VECTORS)
+    assert records.status().rebuilding
+    meaning.released.set()
+    assert list(steps)[-1].phase == search_pb2.REBUILD_PHASE_DONE
+    assert not records.status().rebuilding

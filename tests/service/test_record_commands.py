@@ -62,7 +62,7 @@ def test_the_index_is_told_and_built_again(daemon, records, actor):
     last = run_json(daemon, "index", "rebuild", "--save", actor.save_id, "--force")[0]
     assert (last["done"], last["failed"]) == (2, 0)
     row = run_json(daemon, "index", "status", "--save", actor.save_id)[0]
-    assert (row["records"], row["words"], row["rebuild"]) == (2, 2, "")
+    assert (row["records"], row["words"], row["rebuild"]) == (2, 2, "needs a model")
     assert run(daemon, "index", "rebuild", "--save", actor.save_id).returncode == 0
 
 

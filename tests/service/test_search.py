@@ -102,7 +102,7 @@ def test_the_index_is_counted_and_built_again(start_daemon, actor):
     assert [step.phase for step in steps][-1] == search_pb2.REBUILD_PHASE_DONE
     assert (steps[-1].done, steps[-1].total) == (50, 50)
     status = records.status()
-    assert (status.total, status.terms_ready, status.pending, status.requires_rebuild) == (50, 50, 50, False)
+    assert (status.total, status.terms_ready, status.pending, status.requires_rebuild) == (50, 50, 50, True)
     assert status.tokenizer_version
     assert status.degraded_reason == NO_MODEL
 
@@ -247,3 +247,54 @@ def test_the_same_question_is_answered_from_before_until_anything_changes(record
     assert records.found("wolf", guard) == ["m2"]
     records.forget("m2")
     assert records.found("wolf", guard) == []
+
+
+def test_a_record_keeps_the_payload_as_the_model_wrote_it(records):
+    arguments = '{"scope":"s", "payload" : {"x":0.750,"n":12345678901234567890.10, "t":"\\u732b}"} ,"kind":"fact"}'
+    answer = records.memory.CallTool(
+        memory_pb2.CallToolRequest(
+            actor=records.actor, name="remember_game_memory", arguments_json=arguments, moment=at(5)
+        )
+    )
+    stored = records.get(answer.record_id)
+    assert stored.payload_json == '{"x":0.750,"n":12345678901234567890.10, "t":"\\u732b}"}'
+
+
+def test_ids_to_forget_are_trimmed_as_those_to_add_are(records):
+    records.add(m(" m1 ", "wolf"))
+    assert records.forget(" m1 ").forgotten == 1
+    fault = failure(lambda: records.forget("m2", "a\x01b"))
+    assert (fault.kind, fault.fields) == (("INVALID_ARGUMENT", "FIELD_INVALID"), ("record_ids[1]",))
+
+
+@pytest.mark.parametrize("field", ["kinds", "authorities"])
+@pytest.mark.parametrize(("value", "reason"), [(0, "FIELD_REQUIRED"), (99, "FIELD_INVALID")])
+def test_a_filter_names_the_value_that_is_none(records, field, value, reason):
+    fault = failure(lambda: records.search("wolf", filter=memory_pb2.RecordFilter(**{field: [1, value]})))
+    assert (fault.kind, fault.fields) == (("INVALID_ARGUMENT", reason), (f"filter.{field}[1]",))
+
+
+def test_what_a_tool_result_holds_is_told_with_what_it_leaves_out(start_daemon, actor):
+    records = Records(start_daemon("--set", "records.max_tool_result_chars=1024").client, actor)
+    records.add(*(m(f"m{n}", "wolf " * 40) for n in range(4)))
+    answer = records.call_tool("search_game_memory", {"text": "wolf"})
+    (cut,) = answer.cuts
+    assert cut.kept == len(json.loads(answer.result_json)["memories"])
+    assert (cut.what, cut.unit, cut.kept + cut.dropped) == ("result", "records", 4)
+    assert cut.kept > 0
+
+
+def test_reciprocal_rank_is_told_to_ten_digits(records):
+    records.add(m("first", "wolf wolf"), m("second", "the wolf of the north tower"))
+    answer = records.search(
+        "wolf",
+        fusion=search_pb2.FusionOptions(mode=search_pb2.FUSION_MODE_RRF),
+        rerank=search_pb2.RerankOptions(enabled=False),
+    )
+    assert [round(hit.score, 10) for hit in answer.hits] == [0.0163934426, 0.0161290323]
+
+
+def test_an_age_of_more_ticks_than_a_number_holds_is_told_as_the_most_that_it_holds(records):
+    records.add(m("first", "wolf", tick=-(2**63)))
+    (hit,) = records.search("wolf", filter=wanted(now=2**63 - 1), explain=True).hits
+    assert hit.explanation.age_ticks == 2**63 - 1

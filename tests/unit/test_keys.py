@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.errors import InvalidInput, Reason
-from sidecar.storage.keys import MAX_ID_CHARS, actor_folder, actor_id, actor_key, save_folder
+from sidecar.storage.keys import MAX_ID_CHARS, actor_folder, actor_id, actor_key, checked_id, save_folder
 
 ROOT = Path("/data")
 PARTS = ("save", "actor", "role", "player", "topic", "tenant")
@@ -104,3 +104,10 @@ def test_an_id_may_not_have_control_characters_or_lone_surrogates(letter):
 @pytest.mark.parametrize("name", ["../../etc", "CON", "nul.txt", "a/b\\c:d*?", "😀", "田中　", "\u202eevil", "."])
 def test_names_that_file_systems_fear_are_ids_like_any_other(name):
     assert actor_id(actor=name).actor == name.strip()
+
+
+@pytest.mark.parametrize("value", ["wolf\n", "\twolf", "wolf\x1f", "\x85wolf"])
+def test_a_control_character_at_the_end_of_an_id_is_refused_not_trimmed(value):
+    with pytest.raises(InvalidInput) as caught:
+        checked_id(value, "record_id")
+    assert (caught.value.reason, caught.value.field) == (Reason.FIELD_INVALID, "record_id")

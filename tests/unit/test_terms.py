@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.errors import InvalidInput
-from sidecar.search.terms import BEGINNING_MARK, MAX_CHARS, MAX_WORDS, Analyzer
+from sidecar.search.terms import BEGINNING_MARK, MAX_CHARS, MAX_WORDS, Analyzer, says_something
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +163,15 @@ def test_terms_pass_through_the_full_text_index_unchanged(texts):
         database.execute("INSERT INTO t VALUES (?)", [" ".join(terms)])
         stored = [row[0] for row in database.execute('SELECT term FROM v ORDER BY "offset"')]
     assert stored == terms
+
+
+@pytest.mark.parametrize(("one", "other"), [("गाँव", "गांव"), ("बाज़ार", "बाजार"), ("फ़ौज", "फौज")])
+def test_hindi_is_found_in_either_spelling(one, other):
+    assert Analyzer().terms(one) == Analyzer().terms(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("?!", False), (" \n", False), ("\u0301", False), ("🐺!", True), ("ヘ", True)]
+)
+def test_a_text_says_something_with_a_letter_a_digit_or_a_sign(text, says):
+    assert says_something(text) is says

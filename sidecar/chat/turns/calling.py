@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from sidecar.chat.role_messages import sources_of
 from sidecar.chat.turns.events import Called, Tell
 from sidecar.chat.turns.loop import Planned
 from sidecar.chat.turns.opening import Opening
@@ -105,5 +104,4 @@ class Calling:
             call_index=place,
             input_id=turn.input_id,
             moment=turn.moment,
-            sources=sources_of(self._opening.role, self._opening.who.save),
         )

@@ -250,8 +250,9 @@ class Cut(_message.Message):
     """What was cut, as a fixed lower-case name: "history_window", "history_cap", "transcript_cap", "bullet", "summary_line",
     "summary_payload", "summary", "summary_request", "deferred_fold", "pruned_messages", "tool_result", "tool_schema",
     "tool_description", "tool_history", "response", "recalled", "memory_block", "world_state", "embedding_input",
-    "query", "search_limit", "terms", "result", "summariser" (folded by rule, since no model could), "fold_marker" (folded once
-    more), "window" (the parts that are always sent exceed the window), "tokenizer" (an estimate counted instead).
+    "query", "query_meaning", "search_limit", "terms", "result", "summariser" (folded by rule, since no model could),
+    "fold_marker" (folded once more), "window" (the parts that are always sent exceed the window), "tokenizer" (an
+    estimate counted instead).
     """
     unit: _builtins.str
     """The unit of kept and dropped: "code_points", "tokens", "messages", "rows", "records", "hits", "bytes"."""

@@ -907,7 +907,9 @@ class GetIndexStatusResponse(_message.Message):
     orphan: _builtins.int
     """Entries without a record."""
     requires_rebuild: _builtins.bool
-    """Whether a rebuild would change something: pending, stale, orphan, damaged or an older term version."""
+    """Whether anything is pending, stale, orphan, damaged or of an older term version. What is pending without a model stays
+    so until there is one.
+    """
     damaged: _builtins.int
     """Entries, of words and of vectors, that are damaged. They are left out of searches; a damaged vector counts as pending too."""
     terms_ready: _builtins.int
