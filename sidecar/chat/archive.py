@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sidecar.chat.rows import Row, row_from_json, row_to_json
+from sidecar.chat.rows import Row, retimed, row_from_json, row_to_json
 from sidecar.errors import Corrupt, Reason
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal
 from sidecar.storage.keys import ActorId
+from sidecar.storage.save_state import SaveStates
 
 _FILE = "archive.jsonl"
 _MAX_KNOWN = 1_000
@@ -47,9 +48,10 @@ class _Open:
 class Archive:
     """Adds to and reads archives. Calls for one actor are made one at a time by the caller."""
 
-    def __init__(self, disk: Disk, actors: Actors) -> None:
+    def __init__(self, disk: Disk, actors: Actors, saves: SaveStates) -> None:
         self._disk = disk
         self._actors = actors
+        self._saves = saves
         self._known: dict[ActorId, _Open] = {}
 
     def add(self, who: ActorId, rows: Sequence[Row]) -> int:
@@ -69,9 +71,10 @@ class Archive:
 
     def read(self, who: ActorId) -> Iterator[Row]:
         """The archived messages, oldest first. Raises Corrupt."""
+        timelines = self._saves.about(who.save).timelines
         for line in self._journal(who).load().lines:
             try:
-                yield row_from_json(line.row)
+                yield retimed(row_from_json(line.row), timelines)
             except (KeyError, TypeError, ValueError) as error:
                 raise self._unreadable(who) from error
 

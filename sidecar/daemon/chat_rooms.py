@@ -100,7 +100,7 @@ class ChatRooms:
     def archive(self) -> Archive:
         from sidecar.chat.archive import Archive
 
-        return Archive(self._disk, self._actors)
+        return Archive(self._disk, self._actors, self._saves)
 
     @cached_property
     def summaries(self) -> SummaryStore:

@@ -32,9 +32,10 @@ _Found = tuple[str, str, Mapping[str, Any]]
 
 
 def read_records(
-    files: ForeignFiles, save: str, limits: RecordSettings
+    files: ForeignFiles, save: str, timeline: str, limits: RecordSettings
 ) -> tuple[str, list[tuple[ActorId, Record]], list[Skipped]]:
-    """The save, its records and what is not taken. An empty ``save`` means the one session that there is.
+    """The save, its records and what is not taken. An empty ``save`` means the one session that there is;
+    moments that name no timeline lie on ``timeline``.
 
     Raises InvalidInput where several sessions are there and ``save`` names none of them.
     """
@@ -55,7 +56,7 @@ def read_records(
         skipped.append(Skipped("", "record", "belongs to another session; import it into a save of its own", others))
     target = save or session
     mine = [(name, stored) for own, name, stored in found if own == session]
-    return target, _records(mine, target, limits, skipped), skipped
+    return target, _records(mine, target, timeline, limits, skipped), skipped
 
 
 def _stored(files: ForeignFiles, skipped: list[Skipped]) -> Iterator[_Found]:
@@ -96,12 +97,17 @@ def _hash(text: str) -> str:
 
 
 def _records(
-    stored: Sequence[tuple[str, Mapping[str, Any]]], save: str, limits: RecordSettings, skipped: list[Skipped]
+    stored: Sequence[tuple[str, Mapping[str, Any]]],
+    save: str,
+    timeline: str,
+    limits: RecordSettings,
+    skipped: list[Skipped],
 ) -> list[tuple[ActorId, Record]]:
     taken: dict[tuple[ActorId, str], tuple[Record, str]] = {}
     for name, row in stored:
         try:
-            owner, record = actor_id(save=save, actor=row["OwnerId"]), checked_record(_record(row), "record", limits)
+            owner = actor_id(save=save, actor=row["OwnerId"])
+            record = checked_record(_record(row, timeline), "record", limits)
         except LorekeeperError as error:
             skipped.append(Skipped(shown(name), "record", f"is not allowed here: {error.field or error.reason}"))
             continue
@@ -116,16 +122,16 @@ def _records(
     return [(owner, record) for (owner, _), (record, _) in taken.items()]
 
 
-def _record(row: Mapping[str, Any]) -> Record:
+def _record(row: Mapping[str, Any], timeline: str) -> Record:
     return Record(
         head=RecordHead(
             record_id=row["MemoryId"],
             scope=row["Scope"],
             kind=_kind(row["Kind"]),
-            moment=_moment(row["Moment"]),
+            moment=_moment(row["Moment"], timeline),
             importance=float(row.get("Importance", 0.5)),
             tags=tuple(row.get("Tags") or ()),
-            expires=_moment(row["ExpiresAt"]) if row.get("ExpiresAt") else None,
+            expires=_moment(row["ExpiresAt"], timeline) if row.get("ExpiresAt") else None,
             source_input_id=row.get("SourceInputId") or "",
             authority=Authority.IMPORT,
         ),
@@ -140,5 +146,5 @@ def _kind(value: str) -> Kind:
     return Kind(_KINDS[int(value)] if value.isdigit() else value.lower())
 
 
-def _moment(row: Mapping[str, Any]) -> Moment:
-    return Moment(row["TimelineId"], int(row["Tick"]), row.get("CalendarJson") or "")
+def _moment(row: Mapping[str, Any], timeline: str) -> Moment:
+    return Moment((row.get("TimelineId") or "").strip() or timeline, int(row["Tick"]), row.get("CalendarJson") or "")

@@ -113,6 +113,7 @@ class FileDisk:
         self, root: Path, *, durable: bool = True, writable: Callable[[bool], None] = lambda _writable: None
     ) -> None:
         self.root = Path(os.path.realpath(root))
+        self._root_length = len(str(self.root))
         self._durable = durable
         self._writable = writable
         self._refused = False
@@ -306,17 +307,19 @@ class FileDisk:
 
     def _refuse_links(self, path: Path) -> None:
         """Every part below the data folder must be what it seems."""
-        part = path
-        while part != self.root and part != part.parent:
-            self._refuse_link(part)
-            part = part.parent
+        text, end = str(path), self._root_length
+        while end < len(text):
+            following = text.find(os.sep, end + 1)
+            end = following if following > 0 else len(text)
+            self._refuse_link(text[:end])
 
-    def _refuse_link(self, path: Path) -> None:
+    def _refuse_link(self, path: str) -> None:
         if _leads_elsewhere(path):
+            shown = self._shown(Path(path))
             raise Corrupt(
-                f"'{self._shown(path)}' in the data folder is a link or a device; put a real file or folder there",
+                f"'{shown}' in the data folder is a link or a device; put a real file or folder there",
                 reason=Reason.STORAGE_UNSAFE,
-                file=self._shown(path),
+                file=shown,
             )
 
     def _shown(self, path: Path) -> str:
@@ -369,7 +372,7 @@ def disk_error(error: OSError, shown: str) -> LorekeeperError:
     )
 
 
-def _leads_elsewhere(path: Path) -> bool:
+def _leads_elsewhere(path: str) -> bool:
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

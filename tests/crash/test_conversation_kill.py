@@ -63,7 +63,7 @@ class CrashingDisk(SessionDisk):
 def opened(disk):
     actors, saves = Actors(disk), SaveStates(disk)
     histories = HistoryStore(disk, actors, saves, ChatSettings(max_messages=6), lambda diagnostic: None)
-    summaries, archive = SummaryStore(disk, actors, saves), Archive(disk, actors)
+    summaries, archive = SummaryStore(disk, actors, saves), Archive(disk, actors, saves)
     conversations = Conversations(
         histories=histories, summaries=summaries, archive=archive, epoch=lambda save: saves.state(save).epoch
     )

@@ -90,7 +90,7 @@ def test_a_history_is_read_or_told_to_be_damaged(data):
 @given(journals)
 def test_an_archive_is_read_or_told_to_be_damaged(data):
     disk, actors, _, file = world("archive.jsonl", data)
-    archive = Archive(disk, actors)
+    archive = Archive(disk, actors, SaveStates(disk))
     try:
         assert archive.count(WHO) == len(list(archive.read(WHO)))
     except Corrupt:

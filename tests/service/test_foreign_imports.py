@@ -134,6 +134,17 @@ def test_what_is_damaged_or_in_conflict_is_told_and_the_rest_is_taken(client, sa
     assert all(item.kind == "record" and item.reason for item in answer.skipped)
 
 
+@pytest.mark.parametrize(("given", "told"), [("", "default"), ("chapter 2", "chapter 2")])
+def test_a_moment_without_a_timeline_lies_on_the_one_that_is_given(client, save, tmp_path, given, told):
+    timeless = record(memory="m2", Moment={"TimelineId": "", "Tick": 1}, ExpiresAt={"Tick": 9})
+    put(tmp_path, {flat(one): one for one in (record(), timeless)})
+    assert dict(opengameagent(client, save, tmp_path, timeline_id=given).taken) == {"actors": 1, "records": 2}
+    who = common_pb2.Actor(save_id=save, actor_id="npc")
+    for record_id, timeline in (("m1", "world"), ("m2", told)):
+        request = memory_pb2.GetRecordRequest(actor=who, record_id=record_id)
+        assert client.memory.GetRecord(request).record.moment.timeline_id == timeline
+
+
 def test_vectors_are_dropped_and_told(client, save, tmp_path):
     put(tmp_path, {flat(record()): record(), sha("k") + ".vector-memory.json": {"Vector": [1, 2]}})
     answer = opengameagent(client, save, tmp_path)

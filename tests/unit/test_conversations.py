@@ -51,7 +51,7 @@ class World:
         actors, saves = Actors(self.disk), SaveStates(self.disk)
         self.histories = HistoryStore(self.disk, actors, saves, self.caps, lambda diagnostic: None)
         self.summaries = SummaryStore(self.disk, actors, saves)
-        self.archive = Archive(self.disk, actors)
+        self.archive = Archive(self.disk, actors, saves)
         self.conversations = Conversations(
             histories=self.histories, summaries=self.summaries, archive=self.archive, epoch=lambda save: self.epoch
         )
