@@ -192,9 +192,7 @@ class SaveService:
         before = await self._access.of_none(lambda: self._files.last_state(save))
 
         def erase() -> Mapping[str, int] | None:
-            held = self._players.measure(save)
-            removed = self._files.erase(save, dry_run=request.dry_run)
-            return None if removed is None else {**held, **removed, "checkpoints_rewritten": 0}
+            return self._players.erase_save(save, dry_run=request.dry_run)
 
         if request.dry_run:
             removed = await self._access.still(save, context, erase)
