@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sidecar.gen.lorekeeper.v1.save_pb2 import SaveSettings
     from sidecar.memory.actor_files import ActorFiles
     from sidecar.memory.document_store import DocumentStore
+    from sidecar.memory.lasting_answers import Answers
     from sidecar.memory.service import DocumentService
     from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
@@ -196,6 +197,12 @@ class Rooms:
         )
 
     @cached_property
+    def answers(self) -> Answers:
+        from sidecar.memory.lasting_answers import Answers
+
+        return Answers(self._disk, most=self._config.saves.kept_answers)
+
+    @cached_property
     def memory_service(self) -> DocumentService:
         from sidecar.memory.service import DocumentService
 
@@ -206,6 +213,7 @@ class Rooms:
             saves=self.saves,
             workers=self.workers,
             still=self.save.access.still,
+            answers=self.answers,
             limits=self._config.memory,
             paging=self._paging,
         )
@@ -261,6 +269,7 @@ class Rooms:
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
             vectors=lambda: self.search.vector_erasure,
+            answers=self.answers,
             paging=self._paging,
         )
 

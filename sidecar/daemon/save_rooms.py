@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sidecar.diagnostics import Report
     from sidecar.memory.actor_files import ActorFiles, Vectors
+    from sidecar.memory.lasting_answers import Answers
     from sidecar.saves.access import SaveAccess
     from sidecar.saves.automatic import AutomaticCheckpoints
     from sidecar.saves.erasure import ActorCopies
@@ -42,6 +43,7 @@ class SaveRooms:
         parts: Callable[[], Sequence[SavePart]],
         actor_files: Callable[[], ActorFiles],
         vectors: Callable[[], Vectors],
+        answers: Answers,
         paging: Paging,
     ) -> None:
         self._disk = disk
@@ -54,6 +56,7 @@ class SaveRooms:
         self._open_parts = parts
         self._actor_files = actor_files
         self._vectors = vectors
+        self._answers = answers
         self._paging = paging
 
     @cached_property
@@ -110,6 +113,7 @@ class SaveRooms:
             settings=self.settings,
             states=self._saves,
             access=self.access,
+            answers=self._answers,
             limits=self._config.saves,
             paging=self._paging,
         )

@@ -36,7 +36,7 @@ class Group:
 
     def has(self, who: ActorId) -> bool:
         """Whether an actor is a member."""
-        return any(_matches(member, who) for member in self.members)
+        return any(matches(member, who) for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,8 @@ class GroupStore:
         return save_folder(self._disk.root, save) / "groups.json"
 
 
-def _matches(member: ActorId, who: ActorId) -> bool:
+def matches(member: ActorId, who: ActorId) -> bool:
+    """Whether an actor is one of those that a pattern names."""
     return all(
         part in ("", own)
         for part, own in zip(

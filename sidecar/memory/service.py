@@ -12,6 +12,7 @@ from sidecar.memory.actor_files import ActorFiles
 from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
+from sidecar.memory.lasting_answers import Answers, Request
 from sidecar.memory.record_wire import moment_from, owners_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
@@ -51,6 +52,7 @@ class DocumentService:
         saves: SaveStates,
         workers: Workers,
         still: Still,
+        answers: Answers,
         limits: MemorySettings,
         paging: Paging,
     ) -> None:
@@ -60,6 +62,7 @@ class DocumentService:
         self._saves = saves
         self._workers = workers
         self._still = still
+        self._answers = answers
         self._limits = limits
         self._paging = paging
 
@@ -213,16 +216,20 @@ class DocumentService:
         return response
 
     async def EraseActor(self, request: memory_pb2.EraseActorRequest, context: Any) -> memory_pb2.EraseActorResponse:
-        who = actor_from(request.actor)
-        key_from(request.idempotency_key)
+        who, asked = actor_from(request.actor), Request("EraseActor", request)
 
         def erase() -> memory_pb2.EraseActorResponse:
+            if asked.key and (known := self._answers.known(asked, memory_pb2.EraseActorResponse)):
+                return known
             erased = self._files.erase(who, dry_run=request.dry_run)
-            return memory_pb2.EraseActorResponse(existed=erased is not None, erased=common_pb2.Erasure(**erased or {}))
+            answer = memory_pb2.EraseActorResponse(
+                save=state_to(self._saves.state(who.save)),
+                existed=erased is not None,
+                erased=common_pb2.Erasure(**erased or {}),
+            )
+            return self._answers.keep(asked, answer)
 
-        response = await self._still(who.save, context, erase)
-        response.save.CopyFrom(state_to(self._saves.state(who.save)))
-        return response
+        return await self._still(who.save, context, erase)
 
     async def _read(self, who: ActorId) -> Document:
         cached = self._store.cached(who)
