@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sidecar.errors import InvalidInput, LorekeeperError, Reason
 from sidecar.memory.moments import Moment
@@ -23,11 +23,12 @@ from sidecar.saves.foreign_files import ForeignFiles, shown
 from sidecar.saves.skipped import Skipped
 from sidecar.settings import RecordSettings
 from sidecar.storage.json_file import unique_names
-from sidecar.storage.keys import ActorId, actor_id
+from sidecar.storage.keys import ActorId, actor_id, checked_id
 
 _RECORD = re.compile(r"(?:.*?/)??(?P<name>(?:\.memory-v2/s-[0-9a-f]{64}/o-[0-9a-f]{64}/)?[0-9a-f]{64})\.memory\.json")
 _VECTORS = re.compile(r".*\.vector-memory\.json|.*\.vector-partitions-v2/.*|.*\.entry|.*\.vector-memory\.lock")
 _KINDS = ("event", "fact", "relationship", "goal", "reflection", "procedure")
+T = TypeVar("T")
 _Found = tuple[str, str, Mapping[str, Any]]
 
 
@@ -54,7 +55,7 @@ def read_records(
     others = sum(owner != session for owner, _, _ in found)
     if others:
         skipped.append(Skipped("", "record", "belongs to another session; import it into a save of its own", others))
-    target = save or session
+    target = save or checked_id(session, "header.save_id")
     mine = [(name, stored) for own, name, stored in found if own == session]
     return target, _records(mine, target, timeline, limits, skipped), skipped
 
@@ -111,7 +112,7 @@ def _records(
         except LorekeeperError as error:
             skipped.append(Skipped(shown(name), "record", f"is not allowed here: {error.field or error.reason}"))
             continue
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             skipped.append(Skipped(shown(name), "record", "a field is missing or has a wrong type"))
             continue
         key, digest = (owner, record.head.record_id), content_hash(record)
@@ -130,15 +131,21 @@ def _record(row: Mapping[str, Any], timeline: str) -> Record:
             kind=_kind(row["Kind"]),
             moment=_moment(row["Moment"], timeline),
             importance=float(row.get("Importance", 0.5)),
-            tags=tuple(row.get("Tags") or ()),
+            tags=tuple(_of_type(list, row.get("Tags") or [])),
             expires=_moment(row["ExpiresAt"], timeline) if row.get("ExpiresAt") else None,
             source_input_id=row.get("SourceInputId") or "",
             authority=Authority.IMPORT,
         ),
         payload=row["PayloadJson"],
         text=row.get("SearchableText") or "",
-        metadata=dict(row.get("Metadata") or {}),
+        metadata=_of_type(dict, row.get("Metadata") or {}),
     )
+
+
+def _of_type(kind: type[T], value: Any) -> T:
+    if not isinstance(value, kind):
+        raise TypeError("a field has another type")
+    return value
 
 
 def _kind(value: str) -> Kind:
