@@ -127,14 +127,14 @@ class Journal:
 
         Raises Corrupt for any bad line, and for a last append that is not whole.
         """
-        offset, more = 0, False
+        offset, raw = 0, b""
         for raw in self._raw_lines(0):
             row = _row_in(raw)
             if row is None:
                 raise self._corrupt(offset)
             yield row
-            offset, more = offset + len(raw), _has_more(raw)
-        if more:
+            offset += len(raw)
+        if _has_more(raw):
             raise self._corrupt(offset)
 
     def append(self, rows: Sequence[Mapping[str, Any]], *, sync: bool = True) -> list[Span]:
