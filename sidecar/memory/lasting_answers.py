@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 from base64 import b64decode, b64encode
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
 
@@ -51,51 +51,65 @@ class Request:
         return True
 
 
+class _Told(NamedTuple):
+    """The hash of a request, and its answer: ``whole`` as long as the daemon runs, ``nameless`` on the disk."""
+
+    request: str
+    whole: bytes
+    nameless: bytes
+
+
 class Answers:
     """The newest answers, at most ``most``. Thread-safe; reads a file at its first use."""
 
     def __init__(self, disk: Disk, *, most: int) -> None:
         self._most = most
         self._journal = Journal(disk, disk.root / "answers.jsonl")
-        self._kept: OrderedDict[str, tuple[str, bytes]] | None = None
+        self._kept: OrderedDict[str, _Told] | None = None
         self._lock = Lock()
 
     def known(self, request: Request, kind: type[M]) -> M | None:
-        """The first answer to this request without what is named, or None. Raises AlreadyExists for a key that was used
-        for another one, Corrupt."""
+        """The first answer to this request, after a restart without what is named; or None. Raises AlreadyExists for a
+        key that was used for another one, Corrupt."""
         with self._lock:
-            content, answer = self._loaded().get(request.key, ("", b""))
-        return kind.FromString(answer) if request.matches(request.key if content else "", content) else None
+            told = self._loaded().get(request.key)
+        return kind.FromString(told.whole) if told and request.matches(request.key, told.request) else None
 
     def keep(self, request: Request, answer: M, *, named: Sequence[str] = ()) -> M:
         """Remember an answer without its ``named`` fields, and hand it on whole. Where the disk refuses, it is known
         until the daemon ends."""
         if request.key:
-            nameless = type(answer).FromString(answer.SerializeToString())
+            whole = answer.SerializeToString()
+            nameless = type(answer).FromString(whole)
             for field in named:
                 nameless.ClearField(field)
             with self._lock, suppress(LorekeeperError):
-                self._remember(request, nameless.SerializeToString())
+                self._remember(request.key, _Told(request.content, whole, nameless.SerializeToString()))
         return answer
 
-    def _remember(self, request: Request, answer: bytes) -> None:
+    def _remember(self, key: str, told: _Told) -> None:
         kept = self._loaded()
-        kept[request.key] = request.content, answer
-        self._journal.append([_row(request.key, request.content, answer)])
+        kept[key] = told
+        self._journal.append([_row(key, told)])
         if len(kept) > 2 * self._most:
             while len(kept) > self._most:
                 kept.popitem(last=False)
-            self._journal.rewrite(_row(key, *told) for key, told in kept.items())
+            self._journal.rewrite(_row(key, told) for key, told in kept.items())
 
-    def _loaded(self) -> OrderedDict[str, tuple[str, bytes]]:
+    def _loaded(self) -> OrderedDict[str, _Told]:
         if self._kept is None:
             rows = [line.row for line in self._journal.load().lines]
-            self._kept = OrderedDict((row["key"], (row["request"], b64decode(row["answer"]))) for row in rows)
+            self._kept = OrderedDict((row["key"], _told(row)) for row in rows)
         return self._kept
 
 
-def _row(key: str, request: str, answer: bytes) -> dict[str, str]:
-    return {"key": key, "request": request, "answer": b64encode(answer).decode("ascii")}
+def _told(row: Mapping[str, str]) -> _Told:
+    nameless = b64decode(row["answer"])
+    return _Told(row["request"], nameless, nameless)
+
+
+def _row(key: str, told: _Told) -> dict[str, str]:
+    return {"key": key, "request": told.request, "answer": b64encode(told.nameless).decode("ascii")}
 
 
 def _hash(data: bytes) -> str:

@@ -182,7 +182,8 @@ class SaveService:
             old_timeline=checked_id(request.old_timeline_id, "old_timeline_id"),
         )
         if known := await self._known(asked, save_pb2.ForkSaveResponse):
-            known.info.CopyFrom(await self._access.together(fork.save, context, lambda: self._info(fork.save)))
+            if not known.HasField("info"):
+                known.info.CopyFrom(await self._access.together(fork.save, context, lambda: self._info(fork.save)))
             return known
         method = await self._access.forking(fork.source, fork.save, context, lambda: self._files.fork(fork))
         info = await self._access.together(fork.save, context, lambda: self._info(fork.save))

@@ -39,6 +39,7 @@ def test_what_was_made_anew_is_not_erased(daemon, erase):
     daemon.client.write(mira(), "old")
     first = erase(daemon.client)
     assert first.erased.documents == 1
+    assert erase(daemon.client) == first
     client = killed(daemon)
     client.write(mira(), "new")
     assert erase(client).erased == first.erased
