@@ -177,7 +177,7 @@ class Rooms:
             allowed = self.roles.get(role).allowed_tools
             return remembers(role) and (allowed is None or tool in allowed)
 
-        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
+        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers, self._archived_for)])
 
     @cached_property
     def actor_files(self) -> ActorFiles:
@@ -231,6 +231,7 @@ class Rooms:
             workers=self.workers,
             paging=self._paging,
             search=lambda: self.search,
+            languages_put=lambda folder: self.save.settings.languages(folder),
         )
 
     @cached_property
@@ -247,7 +248,11 @@ class Rooms:
             engine=self.engine,
             vectors=self.vectors,
             settings_of=self._settings_of,
+            archived_for=self._archived_for,
         )
+
+    def _archived_for(self, role: str) -> bool:
+        return self.roles.get(role).archive
 
     def _settings_of(self, save: str) -> SaveSettings:
         from sidecar.saves.settings_rules import settings_to
@@ -271,6 +276,7 @@ class Rooms:
             vectors=lambda: self.search.vector_erasure,
             answers=self.answers,
             paging=self._paging,
+            settings_changed=lambda save: self.records.settings_changed(save),
         )
 
     @cached_property
@@ -290,6 +296,7 @@ class Rooms:
             actors=self.actors,
             saves=self.saves,
             workers=self.workers,
+            records=self.records.followed_store,
             documents=self.documents,
             toolbox=self.toolbox,
             roles=self.roles,

@@ -45,7 +45,10 @@ class SaveRooms:
         vectors: Callable[[], Vectors],
         answers: Answers,
         paging: Paging,
+        settings_changed: Callable[[str], None],
     ) -> None:
+        """``settings_changed`` is told of each save whose settings were replaced."""
+        self._settings_changed = settings_changed
         self._disk = disk
         self._config = config
         self._report = report
@@ -69,7 +72,7 @@ class SaveRooms:
     def settings(self) -> SaveSettingsStore:
         from sidecar.saves.save_settings import SaveSettingsStore
 
-        return SaveSettingsStore(self._disk, self._saves)
+        return SaveSettingsStore(self._disk, self._saves, self._settings_changed)
 
     @cached_property
     def files(self) -> SaveFiles:
@@ -115,6 +118,7 @@ class SaveRooms:
             access=self.access,
             answers=self._answers,
             limits=self._config.saves,
+            language=self._config.search.language,
             paging=self._paging,
         )
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sidecar.memory.canonical_json import parse
+from sidecar.memory.moments import UNDATED, moment_row
 from sidecar.memory.records import Authority, Kind, ShareKind
 from sidecar.storage.json_file import as_written
 
@@ -20,6 +21,7 @@ _TEXTS = json.JSONDecoder()
 _TICKS_END = 2**63
 _NUMBERS = (int, float)
 _KINDS = {kind.value for kind in Kind}
+_PLAIN_KINDS = sorted(_KINDS - {Kind.TURN.value})  # archived turns are counted apart
 _AUTHORITIES = {authority.value for authority in Authority}
 _SHARE_KINDS = {kind.value for kind in ShareKind}
 _ADD = {"op": str, "rev": int, "hash": str, "record": dict, "superseded_by": str, "shares": list}
@@ -53,7 +55,7 @@ _WHOLE = "(?:0|[1-9][0-9]{0,17}+)"
 _MOMENT = rf"\[{_NAME},-?{_WHOLE}\]"
 _PLAIN = re.compile(
     rf'\{{"n":(?P<n>{_WHOLE}),"op":"add","rev":{_WHOLE},"hash":{_NAME},"record":\{{"id":(?P<id>{_NAME}),'
-    rf'"scope":{_NAME},"kind":"(?:{"|".join(_KINDS)})","moment":{_MOMENT},"importance":(?:[01]|0\.[0-9]++|1\.0),'
+    rf'"scope":{_NAME},"kind":"(?:{"|".join(_PLAIN_KINDS)})","moment":{_MOMENT},"importance":(?:[01]|0\.[0-9]++|1\.0),'
     rf'"payload":(?P<payload>{_TEXT})(?:,"text":{_TEXT})?(?:,"tags":{_NAMES})?(?:,"expires":{_MOMENT})?'
     rf'(?:,"source":{_NAME})?(?:,"conversation":{_NAME})?(?:,"ordinal":{_WHOLE})?'
     rf'(?:,"authority":"(?:{"|".join(_AUTHORITIES)})")?(?:,"audience":{_NAMES})?(?:,"speaker":{_NAME})?'
@@ -62,10 +64,12 @@ _PLAIN = re.compile(
 
 
 class RecordForm:
-    """Looks at rows in their order; ``ids`` are those of the records that are there after them."""
+    """Looks at rows in their order; ``ids`` are those of the records that are there after them, ``archived`` those of
+    archived turns among them."""
 
     def __init__(self) -> None:
         self.ids: set[str] = set()
+        self.archived: set[str] = set()
         self._last = 0
 
     def take(self, data: bytes) -> None:
@@ -93,6 +97,7 @@ class RecordForm:
         elif operation == "forget":
             _check_texts(row["ids"])
             self.ids.difference_update(row["ids"])
+            self.archived.difference_update(row["ids"])
         else:
             _require(operation == "end")
 
@@ -103,6 +108,8 @@ class RecordForm:
         if "shares" in row:
             _check_shares(row["shares"])
         self._new(row["record"]["id"])
+        if (row["record"]["kind"], row["record"].get("authority")) == (Kind.TURN, Authority.ARCHIVE):
+            self.archived.add(row["record"]["id"])
 
     def _number(self, number: int) -> None:
         _require(type(number) is int and number > self._last)
@@ -134,7 +141,7 @@ def _check_types(value: Mapping[str, Any], types: Mapping[str, type]) -> None:
 def _check_moment(value: list[Any]) -> None:
     timeline, tick, calendar = value if len(value) == 3 else (*value, "")
     typed = type(timeline) is str and type(tick) is int and type(calendar) is str
-    _require(typed and timeline and -_TICKS_END <= tick < _TICKS_END)
+    _require(typed and (timeline or value == moment_row(UNDATED)) and -_TICKS_END <= tick < _TICKS_END)
 
 
 def _check_texts(value: list[Any]) -> None:

@@ -75,16 +75,11 @@ def _look_at_records(disk: Disk, path: Path) -> _Counts:
     form = RecordForm()
     for row in Journal(disk, path).raw_rows():
         form.take(row)
-    return {"records": len(form.ids)}
+    return {"records": len(form.ids - form.archived)}
 
 
 def _look_at_messages(disk: Disk, path: Path) -> _Counts:
     return {"messages": _conversation_rows(disk, path)}
-
-
-def _look_at_archive(disk: Disk, path: Path) -> _Counts:
-    _conversation_rows(disk, path)
-    return {}
 
 
 def _look_at_summary(disk: Disk, path: Path) -> _Counts:
@@ -120,6 +115,5 @@ _LOOKS: Mapping[str, _Look] = {
     "document.json": _look_at_document,
     "records.jsonl": _look_at_records,
     "history.jsonl": _look_at_messages,
-    "archive.jsonl": _look_at_archive,
     "summary.json": _look_at_summary,
 }

@@ -21,6 +21,7 @@ MAX_TIMELINES = 64
 _MAX_SAVES = 16
 _MARK_BYTES = 64
 # As rows of records, shares and conversations name their moment. Within a text a quote is escaped: it is none of these.
+_UNDATED = b'""'
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _MOMENT = re.compile(rb'"(?:moment|at)":\[(%b),(-?[0-9]++)(?:,(%b))?\]' % (_TEXT, _TEXT))
 
@@ -84,6 +85,8 @@ class LatestMoments:
             return before
         latest = dict(before.latest)
         for timeline, tick, calendar in _MOMENT.findall(data):
+            if timeline == _UNDATED:
+                continue
             if timeline not in latest or latest[timeline][0] < int(tick):
                 latest[timeline] = int(tick), calendar
         return _Looked(before.size + len(data), data[-_MARK_BYTES:], latest)

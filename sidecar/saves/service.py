@@ -43,8 +43,11 @@ class SaveService:
         access: SaveAccess,
         answers: Answers,
         limits: SavesSettings,
+        language: str,
         paging: Paging,
     ) -> None:
+        """``language`` is that of a save that names none."""
+        self._language = language
         self._files = files
         self._players = players
         self._settings = settings
@@ -77,7 +80,7 @@ class SaveService:
         return save_pb2.GetSaveSettingsResponse(
             save=state_to(self._states.state(save)),
             settings=settings_to(stored),
-            effective=effective_settings(stored),
+            effective=effective_settings(stored, language=self._language),
         )
 
     async def PutSaveSettings(
@@ -90,7 +93,7 @@ class SaveService:
             return known
         await self._access.together(save, context, lambda: self._settings.put(save, stored))
         response = save_pb2.PutSaveSettingsResponse(
-            save=state_to(self._states.state(save)), effective=effective_settings(stored)
+            save=state_to(self._states.state(save)), effective=effective_settings(stored, language=self._language)
         )
         return await self._kept(asked, response, named=("effective",))
 

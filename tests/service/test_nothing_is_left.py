@@ -50,7 +50,6 @@ def lived(meaning, start_daemon):
     for save in ("slot", "second slot"):
         leave_traces(daemon, save)
     assert VECTOR_BYTES in b"".join(path.read_bytes() for path in (daemon.folder / "index").iterdir())
-    assert any(name.endswith("archive.jsonl") for name in holding(daemon.folder, MARK))
     return daemon
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from record_samples import owner, record
 
 from sidecar.errors import LorekeeperError
-from sidecar.memory.moments import Moment
+from sidecar.memory.moments import UNDATED, Moment
 from sidecar.memory.owner_records import OwnerRecords, add_row, forget_row, numbered, share_row_of
 from sidecar.memory.record_form import _PLAIN, RecordForm
 from sidecar.memory.records import Authority, Kind, Share, ShareKind, content_hash
@@ -51,6 +51,15 @@ def test_every_row_that_we_write_is_taken(text, **head):
 
 def test_a_new_record_is_known_without_being_parsed():
     assert _PLAIN.fullmatch(dump(row(tags=("wolf", "wood"), speaker="mira", importance=0.25)))
+
+
+def test_archived_turns_are_told_apart_and_may_be_undated():
+    turn = record("m1", "hello", kind=Kind.TURN, authority=Authority.ARCHIVE, moment=UNDATED)
+    form = RecordForm()
+    form.take(dump({"n": 1, **add_row(turn, content_hash(turn), 7)}))
+    assert form.ids == form.archived == {"m1"}
+    form.take(dump({"n": 2, **forget_row(["m1"], 8)}))
+    assert form.archived == set()
 
 
 def test_shares_forgetting_and_a_compacted_end_are_taken():
