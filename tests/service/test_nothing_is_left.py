@@ -62,7 +62,7 @@ def leave_traces(daemon, save):
     remember(records, friend(save))
     kept = client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id=save, name="then")).checkpoint
     records.add(m(f"{MARK}late", f"{MARK}future"), idempotency_key=f"{MARK}key")
-    records.until_ready(3)
+    records.until_ready(5)
     request = save_pb2.RestoreCheckpointRequest(save_id=save, checkpoint_id=kept.checkpoint_id)
     client.saves.RestoreCheckpoint(request)
     exported = client.saves.ExportSave(save_pb2.ExportSaveRequest(save_id=save))
@@ -106,7 +106,7 @@ def remember(records, friend):
         recipient=common_pb2.Actor(save_id=who.save_id, actor_id="fox"), kind=memory_pb2.SHARE_KIND_HEARSAY, told_by=who
     )
     records.add(m("shared", "a feast", shares=[told, heard]), actor=friend)
-    records.until_ready(3)
+    records.until_ready(5)
     records.forget(f"{MARK}gone")
 
 
@@ -118,7 +118,7 @@ def erase_actor(client, **more):
 def test_nothing_of_an_erased_player_is_left_in_any_file_of_any_save(lived):
     answer = lived.client.saves.ErasePlayer(save_pb2.ErasePlayerRequest(player_id=f"{MARK}player"))
     assert [info.save_id for info in answer.saves] == ["second slot", "slot"]
-    assert answer.erased.vectors == 1
+    assert answer.erased.vectors == 3
     assert holding(lived.folder, MARK, VECTOR_BYTES) == []
     lived.stop()
     assert holding(lived.folder.parent, MARK, VECTOR_BYTES) == []
@@ -128,7 +128,7 @@ def test_nothing_of_an_actor_that_is_erased_in_each_save_is_left_in_any_file(liv
     assert erase_actor(lived.client, dry_run=True).vectors == 0
     assert erase_actor(lived.client).vectors == 0
     request = memory_pb2.EraseActorRequest(actor=doomed("second slot"))
-    assert lived.client.memory.EraseActor(request).erased.vectors == 1
+    assert lived.client.memory.EraseActor(request).erased.vectors == 3
     assert holding(lived.folder, MARK, VECTOR_BYTES) == []
     assert Records(lived.client, friend()).listed() == ["shared"]
     lived.restart()
@@ -140,7 +140,7 @@ def test_nothing_of_erased_saves_is_left_in_any_file(lived):
     for save in ("slot", "second slot"):
         erased = lived.client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id=save)).erased
         vectors.append(erased.vectors)
-    assert vectors == [0, 2]
+    assert vectors == [0, 4]
     assert holding(lived.folder, MARK, VECTOR_BYTES, "second slot") == []
 
 
@@ -150,9 +150,9 @@ def test_vectors_go_that_were_made_before_a_restart(lived, meaning):
     assert counted.vectors == 0
     lived.client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="second slot"))
     counted = lived.client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="slot", dry_run=True)).erased
-    assert counted.vectors == 2
+    assert counted.vectors == 4
     lived.restart()
-    assert lived.client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="slot")).erased.vectors == 2
+    assert lived.client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="slot")).erased.vectors == 4
     assert holding(lived.folder, MARK, VECTOR_BYTES) == []
 
 
@@ -163,7 +163,7 @@ def test_a_fork_that_was_never_used_keeps_its_vectors_when_the_save_that_it_came
     assert client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="slot")).erased.vectors == 0
     embedded = meaning.texts()
     records = Records(client, doomed("fork"))
-    records.until_ready(2)
+    records.until_ready(4)
     assert meaning.texts() == embedded
 
 
