@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from sidecar.gen.lorekeeper.v1.save_pb2 import SaveSettings
     from sidecar.memory.actor_files import ActorFiles
     from sidecar.memory.document_store import DocumentStore
-    from sidecar.memory.lasting_answers import Answers
     from sidecar.memory.service import DocumentService
     from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
@@ -164,7 +164,10 @@ class Rooms:
     def documents(self) -> DocumentStore:
         from sidecar.memory.document_store import DocumentStore
 
-        return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
+        def versions_kept(who: ActorId) -> int:
+            return self.roles.get(who.role).max_document_versions
+
+        return DocumentStore(self._disk, self.actors, self.saves, self._config.memory, versions_kept=versions_kept)
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -197,12 +200,6 @@ class Rooms:
         )
 
     @cached_property
-    def answers(self) -> Answers:
-        from sidecar.memory.lasting_answers import Answers
-
-        return Answers(self._disk, most=self._config.saves.kept_answers)
-
-    @cached_property
     def memory_service(self) -> DocumentService:
         from sidecar.memory.service import DocumentService
 
@@ -213,7 +210,7 @@ class Rooms:
             saves=self.saves,
             workers=self.workers,
             still=self.save.access.still,
-            answers=self.answers,
+            answers=self.records.answers,
             limits=self._config.memory,
             paging=self._paging,
         )
@@ -274,7 +271,6 @@ class Rooms:
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
             vectors=lambda: self.search.vector_erasure,
-            answers=self.answers,
             paging=self._paging,
             settings_changed=lambda save: self.records.settings_changed(save),
         )
@@ -320,6 +316,7 @@ class Rooms:
 
         return TurnRooms(
             config=self._config,
+            report=self._report,
             chat=self.chat,
             backends=self.backends,
             roles=self.roles,

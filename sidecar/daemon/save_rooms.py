@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sidecar.diagnostics import Report
     from sidecar.memory.actor_files import ActorFiles, Vectors
-    from sidecar.memory.lasting_answers import Answers
     from sidecar.saves.access import SaveAccess
     from sidecar.saves.automatic import AutomaticCheckpoints
     from sidecar.saves.erasure import ActorCopies
@@ -43,7 +42,6 @@ class SaveRooms:
         parts: Callable[[], Sequence[SavePart]],
         actor_files: Callable[[], ActorFiles],
         vectors: Callable[[], Vectors],
-        answers: Answers,
         paging: Paging,
         settings_changed: Callable[[str], None],
     ) -> None:
@@ -59,7 +57,6 @@ class SaveRooms:
         self._open_parts = parts
         self._actor_files = actor_files
         self._vectors = vectors
-        self._answers = answers
         self._paging = paging
 
     @cached_property
@@ -106,6 +103,7 @@ class SaveRooms:
 
     @cached_property
     def service(self) -> SaveService:
+        from sidecar.saves.answers import Answers
         from sidecar.saves.erasure import Players
         from sidecar.saves.service import SaveService
 
@@ -116,7 +114,7 @@ class SaveRooms:
             settings=self.settings,
             states=self._saves,
             access=self.access,
-            answers=self._answers,
+            answers=Answers(self._disk, most=self._config.saves.kept_answers),
             limits=self._config.saves,
             language=self._config.search.language,
             paging=self._paging,

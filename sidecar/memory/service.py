@@ -12,7 +12,7 @@ from sidecar.memory.actor_files import ActorFiles
 from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
-from sidecar.memory.lasting_answers import Answers, Request
+from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_wire import moment_from, owners_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
@@ -52,7 +52,7 @@ class DocumentService:
         saves: SaveStates,
         workers: Workers,
         still: Still,
-        answers: Answers,
+        answers: KeptAnswers,
         limits: MemorySettings,
         paging: Paging,
     ) -> None:
@@ -216,20 +216,19 @@ class DocumentService:
         return response
 
     async def EraseActor(self, request: memory_pb2.EraseActorRequest, context: Any) -> memory_pb2.EraseActorResponse:
-        who, asked = actor_from(request.actor), Request("EraseActor", request)
+        who = actor_from(request.actor)
+        key_from(request.idempotency_key)
 
         def erase() -> memory_pb2.EraseActorResponse:
-            if asked.key and (known := self._answers.known(asked, memory_pb2.EraseActorResponse)):
-                return known
             erased = self._files.erase(who, dry_run=request.dry_run)
-            answer = memory_pb2.EraseActorResponse(
-                save=state_to(self._saves.state(who.save)),
-                existed=erased is not None,
-                erased=common_pb2.Erasure(**erased or {}),
-            )
-            return self._answers.keep(asked, answer)
+            return memory_pb2.EraseActorResponse(existed=erased is not None, erased=common_pb2.Erasure(**erased or {}))
 
-        return await self._still(who.save, context, erase)
+        def erase_once() -> memory_pb2.EraseActorResponse:
+            return self._answers.lasting(who.save, request, memory_pb2.EraseActorResponse, erase)
+
+        response = await self._still(who.save, context, erase if request.dry_run else erase_once)
+        response.save.CopyFrom(state_to(self._saves.state(who.save)))
+        return response
 
     async def _read(self, who: ActorId) -> Document:
         cached = self._store.cached(who)

@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import save_pb2
-from sidecar.memory.lasting_answers import Answers, Request
 from sidecar.saves.access import SaveAccess
+from sidecar.saves.answers import Answers, Request
 from sidecar.saves.checkpoint import Checkpoint, Kind, Wish, checked_wish
 from sidecar.saves.erasure import Players
 from sidecar.saves.messages import checkpoint_to, erasure_to, info_to, kind_from, method_to, moment_from
