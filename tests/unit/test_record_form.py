@@ -13,7 +13,7 @@ from sidecar.errors import LorekeeperError
 from sidecar.memory.moments import UNDATED, Moment
 from sidecar.memory.owner_records import OwnerRecords, add_row, forget_row, numbered, share_row_of
 from sidecar.memory.record_form import _PLAIN, RecordForm
-from sidecar.memory.records import Authority, Kind, Share, ShareKind, content_hash
+from sidecar.memory.records import Authority, Kind, Share, ShareKind, content_hash, record_row
 from sidecar.storage.json_file import as_written, dump
 
 REFUSED = (LorekeeperError, KeyError, TypeError, ValueError, AttributeError, RecursionError)
@@ -23,7 +23,7 @@ IDS = st.text(min_size=1, max_size=8)
 
 def row(number=1, **head):
     one = record("m1", "the wolf", **head)
-    return {"n": number, **add_row(one, content_hash(one), 7)}
+    return {"n": number, **add_row(record_row(one), content_hash(one), 7)}
 
 
 def taken(*rows):
@@ -46,7 +46,7 @@ def taken(*rows):
 )
 def test_every_row_that_we_write_is_taken(text, **head):
     one = record("m1", text, **{**head, "tags": tuple(head["tags"])})
-    assert taken({"n": 1, **add_row(one, content_hash(one), 7)}) == {"m1"}
+    assert taken({"n": 1, **add_row(record_row(one), content_hash(one), 7)}) == {"m1"}
 
 
 def test_a_new_record_is_known_without_being_parsed():
@@ -56,7 +56,7 @@ def test_a_new_record_is_known_without_being_parsed():
 def test_archived_turns_are_told_apart_and_may_be_undated():
     turn = record("m1", "hello", kind=Kind.TURN, authority=Authority.ARCHIVE, moment=UNDATED)
     form = RecordForm()
-    form.take(dump({"n": 1, **add_row(turn, content_hash(turn), 7)}))
+    form.take(dump({"n": 1, **add_row(record_row(turn), content_hash(turn), 7)}))
     assert form.ids == form.archived == {"m1"}
     form.take(dump({"n": 2, **forget_row(["m1"], 8)}))
     assert form.archived == set()
@@ -161,5 +161,5 @@ def test_whatever_passes_the_quick_way_passes_the_long_one_and_can_be_opened(at,
 
 
 def test_numbers_of_an_imported_journal_go_on():
-    rows = numbered([add_row(record(name), content_hash(record(name)), 1) for name in ("a", "b")], 4)
+    rows = numbered([add_row(record_row(record(name)), content_hash(record(name)), 1) for name in ("a", "b")], 4)
     assert taken(*rows) == {"a", "b"}
