@@ -88,7 +88,7 @@ class SavesSettings:
     max_metadata_value_chars: int = limit(4_096, 1, 4_096, "code points", "the longest metadata value")
     wait_seconds: float = limit(10.0, 0.0, 600.0, "seconds", "how long a call waits for a save that is exchanged")
     grace_seconds: float = limit(0.25, 0.0, 60.0, "seconds", "time for running calls to end before a save is exchanged")
-    kept_answers: int = limit(256, 1, 65_536, "answers", "answers kept for idempotency keys, until the daemon ends")
+    kept_answers: int = limit(256, 1, 65_536, "answers", "answers kept for keys of forks, erasures and deletions")
     automatic_poll_seconds: float = limit(
         15.0, 0.05, 3_600.0, "seconds", "how often it is looked whether an automatic checkpoint is due"
     )

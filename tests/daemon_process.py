@@ -21,6 +21,7 @@ END_SECONDS = 20.0
 
 # All that may lie in a data folder while no daemon runs on it.
 DATA = {
+    "answers.jsonl",
     "backends.json",
     "backups",
     "checkpoints",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +42,13 @@ class Meaning:
     def texts(self) -> list[str]:
         """Every text that was embedded so far, the one that tries the server left out."""
         return [text for asked in self.server.asked[1:] for text in asked.texts]
+
+    def until_asked(self, word: str, seconds: float = 15.0) -> None:
+        """Return once a text with this word was asked for."""
+        deadline = time.monotonic() + seconds
+        while not any(word in text for text in self.texts()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
 
     def settings(self, **more: Any) -> list[str]:
         """Arguments of a daemon that uses it."""

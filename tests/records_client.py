@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from client import Client
@@ -86,6 +87,13 @@ class Records:
     def status(self, **more: Any) -> Any:
         request = search_pb2.GetIndexStatusRequest(save_id=self.actor.save_id, **more)
         return self.stub.GetIndexStatus(request)
+
+    def until_ready(self, count: int, seconds: float = 15.0) -> None:
+        """Return once so many records of the save can be found by meaning."""
+        deadline = time.monotonic() + seconds
+        while self.status().ready != count:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
 
     def rebuild(self, **more: Any) -> list[Any]:
         return list(self.stub.RebuildIndex(search_pb2.RebuildIndexRequest(save_id=self.actor.save_id, **more)))

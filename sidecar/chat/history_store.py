@@ -16,7 +16,7 @@ from typing import Any
 
 from sidecar.chat.history import Added, Caps, History
 from sidecar.chat.open_histories import OpenHistories, OpenHistory
-from sidecar.chat.rows import Row, row_from_json, row_to_json
+from sidecar.chat.rows import Row, retimed, row_from_json, row_to_json
 from sidecar.compaction.answers import Answers, answer_json
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt, LimitReached, Reason
@@ -69,7 +69,9 @@ class HistoryStore:
     def prepared(self, who: ActorId, drafts: Sequence[Row], *, messages: bool) -> list[Row]:
         """The rows that an append of the drafts would add now. Raises Corrupt."""
         now = int(self._clock())
-        return self._open(who).history.numbered([replace(draft, time=now) for draft in drafts], messages=messages)
+        timelines = self._saves.about(who.save).timelines
+        timed = [retimed(replace(draft, time=now), timelines) for draft in drafts]
+        return self._open(who).history.numbered(timed, messages=messages)
 
     def append(
         self, who: ActorId, drafts: Sequence[Row], *, messages: bool, request: Sequence[Any] = (), key: str = ""
@@ -159,7 +161,8 @@ class HistoryStore:
             rows = [row for line in loaded.lines for row in take_row(opened, line.row)]
         except (KeyError, TypeError, ValueError) as error:
             raise self._unreadable(who) from error
-        opened.history.add(rows)
+        timelines = self._saves.about(who.save).timelines
+        opened.history.add([retimed(row, timelines) for row in rows])
         return opened
 
     def _write(self, who: ActorId, opened: OpenHistory, stored: list[dict[str, Any]]) -> None:

@@ -10,12 +10,13 @@ Empty values stay out. Times are Unix seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
 from sidecar.compaction.messages import ASSISTANT, Message
 from sidecar.memory.moments import Moment, moment_of, moment_row
+from sidecar.storage.timelines import read_as
 
 
 class Kind(IntEnum):
@@ -96,6 +97,13 @@ def row_from_json(value: Mapping[str, Any]) -> Row:
         if type(number) is not int or not 0 <= number < _NUMBERS_END:
             raise TypeError("a whole number is expected")
     return row
+
+
+def retimed(row: Row, timelines: Mapping[str, str]) -> Row:
+    """The row as a fork reads it: its moment lies on the timeline that is meant."""
+    if not timelines or row.moment is None:
+        return row
+    return replace(row, moment=replace(row.moment, timeline=read_as(timelines, row.moment.timeline)))
 
 
 def _moment(value: Any) -> Moment:

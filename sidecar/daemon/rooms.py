@@ -193,7 +193,15 @@ class Rooms:
         rooms = self.records
         parts: list[ActorPart] = [self.documents, self.chat.part, rooms.store, rooms.indexes, self.save.actor_copies]
         settle = rooms.store.settle
-        return ActorFiles(self._disk, self.actors, self.saves, parts, settle=settle, report=self._report)
+        return ActorFiles(
+            self._disk,
+            self.actors,
+            self.saves,
+            parts,
+            vectors=self.search.vector_erasure,
+            settle=settle,
+            report=self._report,
+        )
 
     @cached_property
     def memory_service(self) -> DocumentService:
@@ -235,6 +243,7 @@ class Rooms:
             config=self._config,
             report=self._report,
             records=self.records,
+            actors=self.actors,
             saves=self.saves,
             workers=self.workers,
             engine=self.engine,
@@ -272,6 +281,7 @@ class Rooms:
             workers=self.workers,
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
+            vectors=lambda: self.search.vector_erasure,
             paging=self._paging,
             settings_changed=lambda save: self.records.settings_changed(save),
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sidecar.diagnostics import Report
-    from sidecar.memory.actor_files import ActorFiles
+    from sidecar.memory.actor_files import ActorFiles, Vectors
     from sidecar.saves.access import SaveAccess
     from sidecar.saves.automatic import AutomaticCheckpoints
     from sidecar.saves.erasure import ActorCopies
@@ -41,6 +41,7 @@ class SaveRooms:
         workers: Workers,
         parts: Callable[[], Sequence[SavePart]],
         actor_files: Callable[[], ActorFiles],
+        vectors: Callable[[], Vectors],
         paging: Paging,
         settings_changed: Callable[[str], None],
     ) -> None:
@@ -55,6 +56,7 @@ class SaveRooms:
         self._workers = workers
         self._open_parts = parts
         self._actor_files = actor_files
+        self._vectors = vectors
         self._paging = paging
 
     @cached_property
@@ -101,16 +103,18 @@ class SaveRooms:
 
     @cached_property
     def service(self) -> SaveService:
+        from sidecar.saves.answers import Answers
         from sidecar.saves.erasure import Players
         from sidecar.saves.service import SaveService
 
         self.automatic.start()
         return SaveService(
             files=self.files,
-            players=Players(self._actors, self._actor_files(), self.actor_copies),
+            players=Players(self._actors, self._actor_files(), self.actor_copies, self.files, self._vectors()),
             settings=self.settings,
             states=self._saves,
             access=self.access,
+            answers=Answers(self._disk, most=self._config.saves.kept_answers),
             limits=self._config.saves,
             language=self._config.search.language,
             paging=self._paging,

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from sidecar.search.owner_texts import OwnerTexts
     from sidecar.search.service import SearchService
     from sidecar.search.vector_cache import VectorCache
+    from sidecar.search.vector_erasure import VectorErasure
     from sidecar.search.vector_feed import VectorFeed
-    from sidecar.search.vector_index import VectorGarbage, VectorIndex
+    from sidecar.search.vector_garbage import VectorGarbage
+    from sidecar.search.vector_index import VectorIndex
     from sidecar.search.vector_maker import VectorMaker
     from sidecar.settings import Config
+    from sidecar.storage.actors import Actors
     from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
@@ -40,6 +43,7 @@ class SearchRooms:
         config: Config,
         report: Report,
         records: RecordRooms,
+        actors: Actors,
         saves: SaveStates,
         workers: Workers,
         engine: EmbeddingEngine,
@@ -55,6 +59,7 @@ class SearchRooms:
         self._config = config
         self._report = report
         self._records = records
+        self._actors = actors
         self._saves = saves
         self._workers = workers
         self._engine = engine
@@ -128,9 +133,16 @@ class SearchRooms:
 
     @cached_property
     def garbage(self) -> VectorGarbage:
-        from sidecar.search.vector_index import VectorGarbage
+        from sidecar.search.vector_garbage import VectorGarbage
 
         return VectorGarbage(self._vectors, self._records.indexes)
+
+    @cached_property
+    def vector_erasure(self) -> VectorErasure:
+        from sidecar.search.vector_erasure import VectorErasure
+
+        records = self._records
+        return VectorErasure(self._vectors, self.matrices, records.indexes, records.indexer, self._actors.saves)
 
     @cached_property
     def near_duplicates(self) -> NearDuplicates:
@@ -170,6 +182,7 @@ class SearchRooms:
             self.texts,
             self.maker,
             self.near_duplicates,
+            self.garbage,
             self.meanings,
             lambda save: self._records.store.catalog(save).owners(),
             self._loop,

@@ -36,6 +36,9 @@ _PAGE_BYTES = 32_768
 
 _VALUE_BYTES = 4
 _SLACK = 1.2
+_BY_TEXT = "identity IN (SELECT id FROM identities)"
+"""What lets the index by identity and hash be used where any identity will do."""
+
 _UNIT_TOLERANCE = 1e-3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS identities (
@@ -105,6 +108,19 @@ class VectorStore:
         """Remove the vectors of texts, of one identity or of all; how many there were."""
         only = " AND identity = (SELECT id FROM identities WHERE name = ?)" if identity else ""
         return sum(self._with(lambda db, part=part: _forget(db, part, only, identity)) for part in _parts(hashes))  # type: ignore[misc]
+
+    def known(self, hashes: Sequence[bytes]) -> list[bytes]:
+        """Those of ``hashes`` that have a vector of any identity."""
+        found: list[bytes] = []
+        for part in _parts(hashes):
+            sql = f"SELECT DISTINCT hash FROM vectors WHERE {_BY_TEXT} AND hash IN ({','.join('?' * len(part))})"
+            rows = self._with(lambda db, sql=sql, part=part: db.execute(sql, part).fetchall())  # type: ignore[misc]
+            found += (key for (key,) in rows)
+        return found
+
+    def empty_log(self) -> None:
+        """Have the log of the file hold nothing of what was removed."""
+        self._with(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
 
     def missing(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> list[bytes]:
         """Those of ``hashes`` that have no vector, in order and once each."""
@@ -192,7 +208,7 @@ class VectorStore:
         live = self._with(lambda db: int(db.execute(sql).fetchone()[0]))
         if self.bytes_on_disk() > live * _SLACK + 8 * _PAGE_BYTES:
             self._with(lambda db: db.execute("VACUUM"))
-            self._with(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+            self.empty_log()
 
     def _with(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do the work, a second time where it fails; a file that is damaged is thrown away in between.
@@ -266,6 +282,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")  # what is removed leaves the pages, too
         connection.executescript(_SCHEMA)
     except BaseException:
         connection.close()
@@ -292,9 +309,8 @@ def _remove(db: sqlite3.Connection, rows: Sequence[int]) -> int:
 
 def _forget(db: sqlite3.Connection, hashes: Sequence[bytes], only: str, identity: EmbeddingIdentity | None) -> int:
     given = (*hashes, str(identity)) if identity else tuple(hashes)
-    identities = "identity IN (SELECT id FROM identities)"  # what lets the index by identity and hash be used
     with _transaction(db):
-        sql = f"DELETE FROM vectors WHERE {identities} AND hash IN ({','.join('?' * len(hashes))}){only}"
+        sql = f"DELETE FROM vectors WHERE {_BY_TEXT} AND hash IN ({','.join('?' * len(hashes))}){only}"
         return max(0, db.execute(sql, given).rowcount)
 
 

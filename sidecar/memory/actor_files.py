@@ -34,6 +34,18 @@ class ActorPart(Protocol):
         ...
 
 
+class Vectors(Protocol):
+    """The vectors of texts, which all records share that have the same text."""
+
+    def doomed(self, save: str, owner: ActorId | None = None) -> list[bytes]:
+        """The texts with a vector that only an owner, or a whole save, has."""
+        ...
+
+    def remove(self, save: str, texts: Sequence[bytes]) -> int:
+        """Remove the vectors of texts, and what is in memory of a save; how many there were."""
+        ...
+
+
 class ActorFiles:
     """Every room that keeps something of an actor is one of ``parts``."""
 
@@ -44,6 +56,7 @@ class ActorFiles:
         saves: SaveStates,
         parts: Sequence[ActorPart],
         *,
+        vectors: Vectors,
         settle: Callable[[str], None],
         report: Report,
     ) -> None:
@@ -52,6 +65,7 @@ class ActorFiles:
         self._actors = actors
         self._saves = saves
         self._parts = parts
+        self._vectors = vectors
         self._settle = settle
         self._report = report
 
@@ -88,15 +102,19 @@ class ActorFiles:
             measured[name] = measured.get(name, 0) + count
         return measured
 
-    def erase(self, who: ActorId) -> dict[str, int] | None:
-        """Forget the actor; what was removed, or None where nothing was kept. A kill in the middle leaves no half."""
-        removed = self.measure(who)
+    def erase(self, who: ActorId, *, dry_run: bool = False) -> dict[str, int] | None:
+        """Forget the actor; what was, or would be, removed, or None where nothing is kept. A kill in the middle leaves
+        no half."""
+        removed, texts = self.measure(who), self._vectors.doomed(who.save, who)
+        if dry_run:
+            return removed and removed | {"vectors": len(texts)}
         if removed is not None:
             self._saves.changed(who.save)
         self._actors.erase(who)
         for part in self._parts:
             part.erased(who)
-        return removed
+        vectors = self._vectors.remove(who.save, texts)
+        return removed and removed | {"vectors": vectors}
 
     def _damaged(self, error: Corrupt) -> None:
         self._report(Diagnostic("actor_damaged", error.message, Severity.ERROR, error.metadata))

@@ -8,6 +8,7 @@ look equal.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -17,18 +18,23 @@ from sidecar.storage.json_file import unique_names
 
 MAX_DEPTH = 128
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
-_read = json.JSONDecoder(object_pairs_hook=unique_names, parse_constant=lambda name: _refuse_constant(name)).decode
 
 
 def parse(text: str, field: str) -> Any:
     """The value of ``text``. Raises InvalidInput for what is not JSON, a name that stands twice in one object, a
     number that is not finite, a lone surrogate, or more than 128 levels."""
     try:
-        value = _read(text)
-        canonical(value).encode("utf-8")
+        value = _DECODER.decode(text)
+        if _may_be_odd(text):
+            canonical(value).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise _invalid(field) from error
     return value
+
+
+def _may_be_odd(text: str) -> bool:
+    """Whether a text may have too many levels, or a lone surrogate."""
+    return not text.isascii() or "\\u" in text or text.count("[") + text.count("{") > MAX_DEPTH
 
 
 def canonical(value: Any) -> str:
@@ -120,6 +126,16 @@ def _fits_a_double(value: int) -> bool:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    return number
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_names, parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _invalid(field: str) -> InvalidInput:

@@ -253,10 +253,12 @@ class RecordStore:
     def erased(self, who: ActorId) -> None:
         """Forget what is kept in memory: the owner's folder is gone."""
         self._open.erased(who)
+        self._forget_records()
 
     def exchanged(self, save: str) -> None:
         """Read everything again: the folders of a save were exchanged (a restore) or removed."""
         self._open.exchanged(save)
+        self._forget_records()
 
     # inside
 
@@ -334,6 +336,10 @@ class RecordStore:
     def _tell(self, who: ActorId) -> None:
         for changed in self._listeners:
             changed(who)
+
+    def _forget_records(self) -> None:
+        with self._lock:
+            self._records.clear()
 
     def _remember(self, entry: Entry, record: Record) -> Record:
         if len(record.payload) + len(record.text) > KEPT_CHARS:

@@ -222,7 +222,7 @@ class DocumentService:
         key_from(request.idempotency_key)
 
         def erase() -> memory_pb2.EraseActorResponse:
-            erased = self._files.measure(who) if request.dry_run else self._files.erase(who)
+            erased = self._files.erase(who, dry_run=request.dry_run)
             return memory_pb2.EraseActorResponse(existed=erased is not None, erased=common_pb2.Erasure(**erased or {}))
 
         def erase_once() -> memory_pb2.EraseActorResponse:

@@ -1,18 +1,29 @@
-"""What was answered to calls with an idempotency key, so that a retry hears the same. Kept until the daemon ends.
+"""What was answered to calls with an idempotency key that may do harm when they are made twice: to forks, erasures and
+deletions. A retry hears the same, also after a kill: nothing is made or erased a second time.
 
-A checkpoint and the safety checkpoint of a restore carry their key themselves, so that these are known after a kill.
+    answers.jsonl    {"key":"<SHA-256>","request":"<SHA-256>","answer":"<base64 of the message>"}
+
+It holds no ids, no names and no texts: whatever of an answer tells them is left out, and filled in anew by who asks.
 """
 
 from __future__ import annotations
 
 import hashlib
+from base64 import b64decode, b64encode
 from collections import OrderedDict
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
-from sidecar.errors import AlreadyExists, Reason
+from google.protobuf.message import Message
+
+from sidecar.errors import AlreadyExists, LorekeeperError, Reason
+from sidecar.storage.disk import Disk
+from sidecar.storage.journal import Journal
 from sidecar.wire import key_from
 
-T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 
 
 class Request:
@@ -40,25 +51,65 @@ class Request:
         return True
 
 
+class _Told(NamedTuple):
+    """The hash of a request, and its answer: ``whole`` as long as the daemon runs, ``nameless`` on the disk."""
+
+    request: str
+    whole: bytes
+    nameless: bytes
+
+
 class Answers:
-    """The last answers, on the event loop alone."""
+    """The newest answers, at most ``most``. Thread-safe; reads a file at its first use."""
 
-    def __init__(self, *, most: int) -> None:
+    def __init__(self, disk: Disk, *, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[str, tuple[str, Any]] = OrderedDict()
+        self._journal = Journal(disk, disk.root / "answers.jsonl")
+        self._kept: OrderedDict[str, _Told] | None = None
+        self._lock = Lock()
 
-    def known(self, request: Request, kind: type[T]) -> T | None:
-        """The first answer to this request, or None. Raises AlreadyExists for a key that was used for another one."""
-        content, answer = self._kept.get(request.key, ("", None))
-        return answer if isinstance(answer, kind) and request.matches(request.key, content) else None
+    def known(self, request: Request, kind: type[M]) -> M | None:
+        """The first answer to this request, after a restart without what is named; or None. Raises AlreadyExists for a
+        key that was used for another one, Corrupt."""
+        with self._lock:
+            told = self._loaded().get(request.key)
+        return kind.FromString(told.whole) if told and request.matches(request.key, told.request) else None
 
-    def keep(self, request: Request, answer: T) -> T:
-        """Remember an answer, and hand it on."""
+    def keep(self, request: Request, answer: M, *, named: Sequence[str] = ()) -> M:
+        """Remember an answer without its ``named`` fields, and hand it on whole. Where the disk refuses, it is known
+        until the daemon ends."""
         if request.key:
-            self._kept[request.key] = (request.content, answer)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            whole = answer.SerializeToString()
+            nameless = type(answer).FromString(whole)
+            for field in named:
+                nameless.ClearField(field)
+            with self._lock, suppress(LorekeeperError):
+                self._remember(request.key, _Told(request.content, whole, nameless.SerializeToString()))
         return answer
+
+    def _remember(self, key: str, told: _Told) -> None:
+        kept = self._loaded()
+        kept[key] = told
+        self._journal.append([_row(key, told)])
+        if len(kept) > 2 * self._most:
+            while len(kept) > self._most:
+                kept.popitem(last=False)
+            self._journal.rewrite(_row(key, told) for key, told in kept.items())
+
+    def _loaded(self) -> OrderedDict[str, _Told]:
+        if self._kept is None:
+            rows = [line.row for line in self._journal.load().lines]
+            self._kept = OrderedDict((row["key"], _told(row)) for row in rows)
+        return self._kept
+
+
+def _told(row: Mapping[str, str]) -> _Told:
+    nameless = b64decode(row["answer"])
+    return _Told(row["request"], nameless, nameless)
+
+
+def _row(key: str, told: _Told) -> dict[str, str]:
+    return {"key": key, "request": told.request, "answer": b64encode(told.nameless).decode("ascii")}
 
 
 def _hash(data: bytes) -> str:

@@ -1,5 +1,5 @@
-"""Checkpoints that are made by themselves, for saves whose settings ask for them: after so many minutes, and only where
-something changed."""
+"""Checkpoints that are made by themselves, for saves whose settings ask for them: after so many minutes or ticks of
+game time, and only where something changed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import LorekeeperError
+from sidecar.memory.moments import Moment
 from sidecar.saves.access import NO_DEADLINE, SaveAccess
 from sidecar.saves.checkpoint import Checkpoint, Kind, Wish
 from sidecar.saves.save_files import SaveFiles
@@ -69,19 +70,38 @@ class AutomaticCheckpoints:
         settings = effective_settings(self._settings.read(save))
         return settings.automatic_checkpoints if settings.HasField("automatic_checkpoints") else None
 
-    def _due(self, save: str) -> bool:
+    def _due(self, save: str) -> Wish | None:
+        """The checkpoint that is to be made now; None where none is."""
         wanted = self._wanted(save)
-        if wanted is None or not wanted.HasField("every_minutes"):
-            return False
+        if wanted is None or not self._changed(save):
+            return None
+        if wanted.HasField("every_ticks") and (moment := self._moment_due(save, wanted.every_ticks)) is not None:
+            return Wish(moment=moment, kind=Kind.AUTOMATIC)
+        due = wanted.HasField("every_minutes") and self._minutes_due(save, wanted.every_minutes)
+        return Wish(kind=Kind.AUTOMATIC) if due else None
+
+    def _changed(self, save: str) -> bool:
         newest = next(self._files.checkpoints.of_save(save), None)
-        if newest is None:
-            return True
-        changed = newest.state != self._files.last_state(save)
-        return changed and self._clock() - newest.created >= 60 * wanted.every_minutes
+        return newest is None or newest.state != self._files.last_state(save)
+
+    def _minutes_due(self, save: str, minutes: int) -> bool:
+        newest = next(self._files.checkpoints.of_save(save), None)
+        return newest is None or self._clock() - newest.created >= 60 * minutes
+
+    def _moment_due(self, save: str, ticks: int) -> Moment | None:
+        """A moment so many ticks after the newest checkpoint on its timeline; those from before a restore count not."""
+        epoch = self._files.last_state(save).epoch
+        kept = [kept.wish.moment for kept in self._files.checkpoints.of_save(save) if kept.state.epoch == epoch]
+        for moment in self._files.latest(save):
+            newest = next((one for one in kept if one and one.timeline == moment.timeline), None)
+            if newest is None or moment.tick - newest.tick >= ticks:
+                return moment
+        return None
 
     def _make(self, save: str) -> Checkpoint | None:
-        if not self._due(save):
+        wish = self._due(save)
+        if wish is None:
             return None  # somebody made one while this one waited
-        made = self._files.checkpoint(save, Wish(kind=Kind.AUTOMATIC))
+        made = self._files.checkpoint(save, wish)
         self._files.keep_newest(save, Kind.AUTOMATIC, self._wanted(save).keep)
         return made

@@ -8,14 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sidecar.chat.history import Caps, History
+from sidecar.chat.history_store import take_row
+from sidecar.chat.open_histories import OpenHistory
+from sidecar.compaction.answers import Answers
+from sidecar.compaction.summaries import summary_from_json
 from sidecar.errors import LorekeeperError
 from sidecar.memory.document_store import document_from_json
-from sidecar.memory.owner_records import OwnerRecords
+from sidecar.memory.record_form import RecordForm
 from sidecar.saves.archive import invalid
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal
-from sidecar.storage.json_file import read_json
+from sidecar.storage.json_file import as_written, read_json
 from sidecar.storage.keys import folder_name
 
 _Counts = Mapping[str, int]
@@ -31,7 +36,7 @@ def checked_contents(disk: Disk, folder: Path) -> Counter[str]:
     for path in _files(disk, folder):
         try:
             counted.update(counts_of(disk, path))
-        except (LorekeeperError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LorekeeperError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise invalid(f"'{path.relative_to(folder).as_posix()}' in it cannot be read") from error
     return counted
 
@@ -67,23 +72,24 @@ def _look_at_document(disk: Disk, path: Path) -> _Counts:
 
 
 def _look_at_records(disk: Disk, path: Path) -> _Counts:
-    records = OwnerRecords("")
-    for line in _rows(disk, path):
-        records.apply(line)
-    return {"records": len(records.entries) - records.archived}
+    form = RecordForm()
+    for row in Journal(disk, path).raw_rows():
+        form.take(row)
+    return {"records": len(form.ids - form.archived)}
 
 
 def _look_at_messages(disk: Disk, path: Path) -> _Counts:
-    return {"messages": len(_rows(disk, path))}
+    return {"messages": _conversation_rows(disk, path)}
 
 
 def _look_at_summary(disk: Disk, path: Path) -> _Counts:
-    _object(disk, path)
+    summary_from_json(_object(disk, path))
     return {"summaries": 1}
 
 
 def _look_at_rows(disk: Disk, path: Path) -> _Counts:
-    _rows(disk, path)
+    for row in Journal(disk, path).raw_rows():
+        as_written(row)
     return {}
 
 
@@ -96,12 +102,12 @@ def _object(disk: Disk, path: Path) -> dict[str, Any]:
     return read_json(disk, path) or {}
 
 
-def _rows(disk: Disk, path: Path) -> list[dict[str, Any]]:
-    """The rows of a journal; a torn end is as bad here as a bad line: nothing was being written."""
-    loaded = Journal(disk, path).load()
-    if loaded.torn is not None:
-        raise ValueError("the journal is cut short")
-    return [line.row for line in loaded.lines]
+def _conversation_rows(disk: Disk, path: Path) -> int:
+    """How many of the rows are messages."""
+    journal = Journal(disk, path)
+    opened = OpenHistory(History(Caps(1, 1)), journal, Answers(1))
+    rows = (row for data in journal.raw_rows() for row in take_row(opened, as_written(data)))
+    return sum(row.number > 0 for row in rows)
 
 
 _LOOKS: Mapping[str, _Look] = {

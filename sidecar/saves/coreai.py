@@ -4,15 +4,13 @@
     AgentMemory/<key>.history.jsonl        v2: one row a line
     ConversationSummaries/<key>.json       {"Summary": "…"}
 
-A key is the id of a role, or a hash (``scope-v1-…``, ``actor-v1-…``) from which the ids cannot be read: such a memory
-goes to the known actor whose key it is, else to an actor that is called by the key.
+Keys are those of ``coreai_keys.py``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -20,16 +18,18 @@ from typing import Any
 
 from sidecar.errors import LorekeeperError
 from sidecar.memory.document import Document, Version, check_text
+from sidecar.memory.document_store import version_from_json
+from sidecar.saves.coreai_keys import keys_of, owner_of
 from sidecar.saves.foreign_files import ForeignFiles, shown
 from sidecar.saves.skipped import Skipped
 from sidecar.settings import MemorySettings
 from sidecar.storage.json_file import unique_names
-from sidecar.storage.keys import ActorId, actor_id, actor_key
+from sidecar.storage.keys import ActorId
 
-_HASHED = re.compile(r"(scope|actor)-v1-[0-9a-f]{64}")
-_MANGLED = re.compile(r".+_[0-9a-f]{8}")
 _ACTIONS = {"write", "append", "clear", "str_replace", "insert", "delete", "rename", "revert"}
 _MILLISECONDS_FROM = 100_000_000_000
+_LATEST = 253_402_300_799
+_BAD = (LorekeeperError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
 _USER, _ASSISTANT = 0, 1
 
 
@@ -40,6 +40,7 @@ class Memory:
     document: Document | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     summary: str = ""
+    files: set[str] = field(default_factory=set)
 
 
 def read_memories(
@@ -51,27 +52,41 @@ def read_memories(
     for name in files.names:
         if name.endswith((".json", ".jsonl")):
             _take(memories, name, files.read(name), limits, skipped)
-    owners = {key: who for who in known for key in _keys(who)}
-    return {_owner(key, save, owners, skipped): memory for key, memory in memories.items()}, skipped
+    owners = {key: who for who in known for key in keys_of(who)}
+    return {owner_of(key, save, owners, skipped): memory for key, memory in memories.items()}, skipped
 
 
 def _take(memories: dict[str, Memory], name: str, data: bytes, limits: MemorySettings, skipped: list[Skipped]) -> None:
     path = PurePosixPath(name)
     if path.name.endswith(".history.jsonl"):
         memory = memories.setdefault(path.name.removesuffix(".history.jsonl"), Memory())
-        memory.rows = _numbered([*memory.rows, *_history(data, name, skipped)])
+        if _is_first(memory, "history", name, skipped):
+            memory.rows = _numbered(list(_history(data, name, skipped)))
         return
     stored = _object(data)
     if stored is None:
         skipped.append(Skipped(shown(name), "document", "cannot be read"))
-    elif "Summary" in stored:
-        memories.setdefault(path.stem, Memory()).summary = str(stored["Summary"] or "").strip()
+    elif isinstance(stored.get("Summary", 0), str | None):
+        memory = memories.setdefault(path.stem, Memory())
+        if _is_first(memory, "summary", name, skipped):
+            memory.summary = _whole_letters(stored["Summary"] or "").strip()
     elif "memory" in stored:
         memory = memories.setdefault(path.stem, Memory())
-        memory.document = _document(stored, name, limits, skipped)
-        memory.rows = _numbered([*_legacy_rows(stored, name, skipped), *memory.rows])
+        if _is_first(memory, "document", name, skipped):
+            memory.document = _document(stored, name, limits, skipped)
+            legacy = list(_legacy_rows(stored, name, skipped))
+            memory.rows = _numbered([*_without(legacy, memory.rows), *memory.rows])
     else:
         skipped.append(Skipped(shown(name), "document", "is nothing that CoreAI keeps"))
+
+
+def _is_first(memory: Memory, kind: str, name: str, skipped: list[Skipped]) -> bool:
+    """Whether no other folder had such a file of the same key."""
+    if kind in memory.files:
+        skipped.append(Skipped(shown(name), kind, "another file of the same key was taken"))
+        return False
+    memory.files.add(kind)
+    return True
 
 
 def _document(stored: Mapping[str, Any], name: str, limits: MemorySettings, skipped: list[Skipped]) -> Document | None:
@@ -99,20 +114,30 @@ def _versions(text: str, name: str, skipped: list[Skipped]) -> Iterator[Version]
         return
     for row in rows:
         try:
-            values = _lower(row)
-            number, content = int(values["version"]), values["contentafter"]
-            check_text(content, "version")
-            if number <= last:
+            version = _version(_lower(row))
+            if version.number <= last:
                 raise ValueError("numbers must rise")
-        except (LorekeeperError, KeyError, TypeError, ValueError, AttributeError):
+        except _BAD:
             lost += 1
             continue
-        last, action = number, str(values.get("action", ""))
-        note = str(values.get("note") or "")
-        known = action if action in _ACTIONS else "import"
-        yield Version(number, _seconds(values.get("timestamp", 0)), known, content, note)
+        last = version.number
+        yield version
     if lost:
         skipped.append(Skipped(shown(name), "version", "cannot be read", lost))
+
+
+def _version(values: Mapping[str, Any]) -> Version:
+    check_text(values["contentafter"], "version")
+    action = str(values.get("action", ""))
+    return version_from_json(
+        {
+            "version": int(values["version"]),
+            "saved_at": _seconds(values.get("timestamp", 0)),
+            "action": action if action in _ACTIONS else "import",
+            "note": _whole_letters(str(values.get("note") or "")),
+            "content": values["contentafter"],
+        }
+    )
 
 
 def _history(data: bytes, name: str, skipped: list[Skipped]) -> Iterator[dict[str, Any]]:
@@ -126,9 +151,10 @@ def _history(data: bytes, name: str, skipped: list[Skipped]) -> Iterator[dict[st
             if stored is None:
                 raise ValueError("no object")
             order = int(stored.get("o", 0))
-            row = _row(int(stored["k"]), stored["r"], stored["c"], stored["t"], stored.get("id", ""))
+            content = stored.get("c", "")  # upstream leaves out what is null
+            row = _row(int(stored["k"]), stored.get("r", ""), content, stored.get("t", 0), stored.get("id", ""))
             rows.append((order, bool(stored.get("m", False)), row))
-        except (KeyError, TypeError, ValueError):
+        except _BAD:
             lost += 1
     if lost:
         skipped.append(Skipped(shown(name), "history_line", "cannot be read", lost))
@@ -140,11 +166,28 @@ def _legacy_rows(stored: Mapping[str, Any], name: str, skipped: list[Skipped]) -
     """The history of the first format: messages and transcript rows, which are matched by who, what and when."""
     messages = _legacy(stored.get("chatHistoryJson") or "", name, skipped)
     rows = _legacy(stored.get("transcriptEntriesJson") or "", name, skipped)
+    waiting = Counter(map(_identity, messages))
     for row in rows:
-        if row in messages:
-            messages.remove(row)
+        if row["k"] in (_USER, _ASSISTANT) and waiting[_identity(row)]:
+            waiting[_identity(row)] -= 1
             row["m"] = 1
-    yield from sorted([*rows, *({**message, "m": 1} for message in messages)], key=lambda row: int(row["t"]))
+    alone = _without(messages, [row for row in rows if "m" in row])
+    yield from sorted([*rows, *({**message, "m": 1} for message in alone)], key=lambda row: int(row["t"]))
+
+
+def _without(rows: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that are not among others, where each of these stands for one."""
+    there, left = Counter(map(_identity, others)), []
+    for row in rows:
+        there[_identity(row)] -= 1
+        if there[_identity(row)] < 0:
+            left.append(row)
+    return left
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """By what upstream matches rows: who, what and when."""
+    return row["r"], row["c"], row["t"]
 
 
 def _legacy(text: str, name: str, skipped: list[Skipped]) -> list[dict[str, Any]]:
@@ -157,7 +200,7 @@ def _legacy(text: str, name: str, skipped: list[Skipped]) -> list[dict[str, Any]
             kind = values.get("kind", _ASSISTANT if str(key).casefold() == "assistant" else _USER)
             call_id = values.get("callid") or ""
             found.append(_row(int(kind), key, values["content"], values.get("timestamp", 0), call_id))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except _BAD:
             lost += 1
     if lost:
         skipped.append(Skipped(shown(name), "history_line", "cannot be read", lost))
@@ -167,8 +210,8 @@ def _legacy(text: str, name: str, skipped: list[Skipped]) -> list[dict[str, Any]
 def _row(kind: int, key: Any, content: Any, time: Any, call_id: Any) -> dict[str, Any]:
     if kind not in range(4) or not isinstance(key, str) or not isinstance(content, str):
         raise ValueError("not a row")
-    row: dict[str, Any] = {"k": kind, "r": key, "c": content, "t": _seconds(time)}
-    return row | ({"id": str(call_id)} if call_id else {})
+    row: dict[str, Any] = {"k": kind, "r": _whole_letters(key), "c": _whole_letters(content), "t": _seconds(time)}
+    return row | ({"id": _whole_letters(str(call_id))} if call_id else {})
 
 
 def _numbered(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -181,29 +224,14 @@ def _numbered(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _seconds(value: Any) -> int:
-    """Unix seconds; older files have milliseconds."""
+    """Unix seconds; older files have milliseconds. What is no time of ours counts as the nearest that is."""
     number = int(value)
-    return number // 1_000 if number > _MILLISECONDS_FROM else number
+    return max(0, min(number // 1_000 if number > _MILLISECONDS_FROM else number, _LATEST))
 
 
-def _owner(key: str, save: str, owners: Mapping[str, ActorId], skipped: list[Skipped]) -> ActorId:
-    if key in owners:
-        return owners[key]
-    if _HASHED.fullmatch(key):
-        skipped.append(Skipped(key, "address", "the ids cannot be read from the key; kept for an actor called by it"))
-        return actor_id(save=save, actor=key)
-    if _MANGLED.fullmatch(key):
-        skipped.append(Skipped(key, "address", "the name may stand for another id; kept for the role called by it"))
-    return actor_id(save=save, role=key)
-
-
-def _keys(who: ActorId) -> Iterator[str]:
-    """The keys under which CoreAI would have kept an actor."""
-    yield actor_key(who)
-    if not who.actor:
-        parts = (who.tenant, who.player, "", who.topic, who.role)
-        canonical = "".join(f"{len(part.encode('utf-16-le')) // 2}:{part};" for part in parts)
-        yield "scope-v1-" + hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+def _whole_letters(text: str) -> str:
+    """The text with a mark in the place of half a character: upstream clips texts in the middle of one."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _object(data: bytes | str) -> dict[str, Any] | None:

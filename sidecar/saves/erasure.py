@@ -4,12 +4,12 @@ backups, and in what other actors keep about them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from sidecar.errors import LorekeeperError
-from sidecar.memory.actor_files import ActorFiles
+from sidecar.memory.actor_files import ActorFiles, Vectors
 from sidecar.saves.layout import FILES
 from sidecar.saves.parts import SaveParts
 from sidecar.saves.save_files import SaveFiles
@@ -97,14 +97,25 @@ class ActorCopies:
 
 
 class Players:
-    """Forgetting a player in a save."""
+    """Forgetting a player in a save, or all of a save."""
 
-    def __init__(self, actors: Actors, actor_files: ActorFiles, copies: ActorCopies) -> None:
+    def __init__(
+        self, actors: Actors, actor_files: ActorFiles, copies: ActorCopies, files: SaveFiles, vectors: Vectors
+    ) -> None:
         self._actors = actors
         self._actor_files = actor_files
         self._copies = copies
+        self._files = files
+        self._vectors = vectors
 
-    def measure(self, save: str) -> Counter[str]:
+    def erase_save(self, save: str, *, dry_run: bool) -> Mapping[str, int] | None:
+        """Forget a save; what was, or would be, removed, and None where there is nothing."""
+        held, texts = self._measure(save), self._vectors.doomed(save)
+        removed = self._files.erase(save, dry_run=dry_run)
+        vectors = len(texts) if dry_run else self._vectors.remove(save, texts)
+        return removed and {**held, **removed, "checkpoints_rewritten": 0, "vectors": vectors}
+
+    def _measure(self, save: str) -> Counter[str]:
         """How much all actors of a save hold together, as far as they can be read."""
         held: Counter[str] = Counter()
         with suppress(LorekeeperError):
@@ -116,6 +127,6 @@ class Players:
         """What was, or would be, removed; None where the save holds nothing of the player."""
         removed: Counter[str] = Counter(checkpoints_rewritten=self._copies.forget(save, who, dry_run=dry_run))
         for actor in [actor for actor in self._actors.of_save(save) if who.meets(actor)]:
-            counted = self._actor_files.measure(actor) if dry_run else self._actor_files.erase(actor)
+            counted = self._actor_files.erase(actor, dry_run=dry_run)
             removed.update({name: count for name, count in (counted or {}).items() if name != "checkpoints_rewritten"})
         return removed if any(removed.values()) else None

@@ -69,7 +69,7 @@ class ForeignSaves:
         """Records. Raises InvalidInput, LimitReached."""
         disk = self._disk.below(source.place).unsynced()
         with foreign_files(self._disk, source.archive, source.folder, self._limits) as files:
-            save, records, skipped = read_records(files, source.save, self._records)
+            save, records, skipped = read_records(files, source.save, source.timeline, self._records)
         save = save or DEFAULT_SAVE
         states = SaveStates(disk)
         states.ensure(save)

@@ -27,6 +27,9 @@ def info_to(facts: SaveFacts, *, restoring: bool) -> save_pb2.SaveInfo:
         restoring=restoring,
         status=common_pb2.LOAD_STATUS_LOADED if facts.readable else common_pb2.LOAD_STATUS_FAILED,
     )
+    if facts.latest:
+        info.latest_moment.CopyFrom(moment_to(max(facts.latest, key=lambda moment: moment.tick)))
+        info.latest_moments.extend(map(moment_to, facts.latest))
     if facts.created:
         info.created.CopyFrom(time_to(facts.created))
     if facts.updated:

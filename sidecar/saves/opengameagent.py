@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sidecar.errors import InvalidInput, LorekeeperError, Reason
 from sidecar.memory.moments import Moment
@@ -23,18 +23,20 @@ from sidecar.saves.foreign_files import ForeignFiles, shown
 from sidecar.saves.skipped import Skipped
 from sidecar.settings import RecordSettings
 from sidecar.storage.json_file import unique_names
-from sidecar.storage.keys import ActorId, actor_id
+from sidecar.storage.keys import ActorId, actor_id, checked_id
 
 _RECORD = re.compile(r"(?:.*?/)??(?P<name>(?:\.memory-v2/s-[0-9a-f]{64}/o-[0-9a-f]{64}/)?[0-9a-f]{64})\.memory\.json")
 _VECTORS = re.compile(r".*\.vector-memory\.json|.*\.vector-partitions-v2/.*|.*\.entry|.*\.vector-memory\.lock")
 _KINDS = ("event", "fact", "relationship", "goal", "reflection", "procedure")
+T = TypeVar("T")
 _Found = tuple[str, str, Mapping[str, Any]]
 
 
 def read_records(
-    files: ForeignFiles, save: str, limits: RecordSettings
+    files: ForeignFiles, save: str, timeline: str, limits: RecordSettings
 ) -> tuple[str, list[tuple[ActorId, Record]], list[Skipped]]:
-    """The save, its records and what is not taken. An empty ``save`` means the one session that there is.
+    """The save, its records and what is not taken. An empty ``save`` means the one session that there is;
+    moments that name no timeline lie on ``timeline``.
 
     Raises InvalidInput where several sessions are there and ``save`` names none of them.
     """
@@ -53,9 +55,9 @@ def read_records(
     others = sum(owner != session for owner, _, _ in found)
     if others:
         skipped.append(Skipped("", "record", "belongs to another session; import it into a save of its own", others))
-    target = save or session
+    target = save or checked_id(session, "header.save_id")
     mine = [(name, stored) for own, name, stored in found if own == session]
-    return target, _records(mine, target, limits, skipped), skipped
+    return target, _records(mine, target, timeline, limits, skipped), skipped
 
 
 def _stored(files: ForeignFiles, skipped: list[Skipped]) -> Iterator[_Found]:
@@ -96,16 +98,21 @@ def _hash(text: str) -> str:
 
 
 def _records(
-    stored: Sequence[tuple[str, Mapping[str, Any]]], save: str, limits: RecordSettings, skipped: list[Skipped]
+    stored: Sequence[tuple[str, Mapping[str, Any]]],
+    save: str,
+    timeline: str,
+    limits: RecordSettings,
+    skipped: list[Skipped],
 ) -> list[tuple[ActorId, Record]]:
     taken: dict[tuple[ActorId, str], tuple[Record, str]] = {}
     for name, row in stored:
         try:
-            owner, record = actor_id(save=save, actor=row["OwnerId"]), checked_record(_record(row), "record", limits)
+            owner = actor_id(save=save, actor=row["OwnerId"])
+            record = checked_record(_record(row, timeline), "record", limits)
         except LorekeeperError as error:
             skipped.append(Skipped(shown(name), "record", f"is not allowed here: {error.field or error.reason}"))
             continue
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             skipped.append(Skipped(shown(name), "record", "a field is missing or has a wrong type"))
             continue
         key, digest = (owner, record.head.record_id), content_hash(record)
@@ -116,23 +123,29 @@ def _records(
     return [(owner, record) for (owner, _), (record, _) in taken.items()]
 
 
-def _record(row: Mapping[str, Any]) -> Record:
+def _record(row: Mapping[str, Any], timeline: str) -> Record:
     return Record(
         head=RecordHead(
             record_id=row["MemoryId"],
             scope=row["Scope"],
             kind=_kind(row["Kind"]),
-            moment=_moment(row["Moment"]),
+            moment=_moment(row["Moment"], timeline),
             importance=float(row.get("Importance", 0.5)),
-            tags=tuple(row.get("Tags") or ()),
-            expires=_moment(row["ExpiresAt"]) if row.get("ExpiresAt") else None,
+            tags=tuple(_of_type(list, row.get("Tags") or [])),
+            expires=_moment(row["ExpiresAt"], timeline) if row.get("ExpiresAt") else None,
             source_input_id=row.get("SourceInputId") or "",
             authority=Authority.IMPORT,
         ),
         payload=row["PayloadJson"],
         text=row.get("SearchableText") or "",
-        metadata=dict(row.get("Metadata") or {}),
+        metadata=_of_type(dict, row.get("Metadata") or {}),
     )
+
+
+def _of_type(kind: type[T], value: Any) -> T:
+    if not isinstance(value, kind):
+        raise TypeError("a field has another type")
+    return value
 
 
 def _kind(value: str) -> Kind:
@@ -140,5 +153,5 @@ def _kind(value: str) -> Kind:
     return Kind(_KINDS[int(value)] if value.isdigit() else value.lower())
 
 
-def _moment(row: Mapping[str, Any]) -> Moment:
-    return Moment(row["TimelineId"], int(row["Tick"]), row.get("CalendarJson") or "")
+def _moment(row: Mapping[str, Any], timeline: str) -> Moment:
+    return Moment((row.get("TimelineId") or "").strip() or timeline, int(row["Tick"]), row.get("CalendarJson") or "")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sidecar.memory.groups import GroupStore
+from sidecar.memory.groups import GroupStore, matches
 from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_ids import TURN_PREFIX
 from sidecar.memory.record_store import RecordStore
@@ -15,6 +16,7 @@ from sidecar.memory.records import actor_of
 from sidecar.search.indexer import Indexer, Indexes
 from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.views import Views
+from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.journal import Journal
@@ -114,7 +116,7 @@ class RecordPart:
         if stored is None:
             return False
         groups = [
-            {**group, "members": [member for member in group["members"] if not _meant(member, who)]}
+            {**group, "members": [one for one in group["members"] if not self._is_gone(path.parent, one, who)]}
             for group in stored["groups"]
         ]
         owners = [owner for owner in stored["owners"] if not _meant(owner[0], who)]
@@ -122,6 +124,17 @@ class RecordPart:
         if changed and not dry_run:
             write_json(self._disk, path, {**stored, "groups": groups, "owners": owners})
         return changed
+
+    def _is_gone(self, folder: Path, member: list[str], who: Who) -> bool:
+        """Whether a pattern of members names whoever is meant, and nobody else who is in the folder."""
+        if _meant(member, who):
+            return True
+        pattern, actor = actor_of(member, ""), who.actor
+        if actor is None or not pattern.actor or not matches(pattern, replace(actor, save="")):
+            return False
+        inside = (folder / name for name in self._disk.names(folder) if name.startswith("a-"))
+        others = (Actors(self._disk).in_folder(path, "") for path in inside)
+        return not any(matches(pattern, other) for other in others if other and not who.meets(other))
 
     def _forget_in_journal(self, path: Path, who: Who, dry_run: bool) -> bool:
         if not self._disk.size(path) or not _may_hold(self._disk.read(path), who):

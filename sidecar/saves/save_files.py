@@ -6,15 +6,17 @@ Every call comes from a thread, for a save that stands still or that nobody else
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sidecar.errors import AlreadyExists, LorekeeperError, NotFound, Reason, Stale
+from sidecar.errors import AlreadyExists, InvalidInput, LorekeeperError, NotFound, Reason, Stale
+from sidecar.memory.moments import Moment
 from sidecar.saves.checkpoint import Checkpoint, Kind, Method, Wish, method_of
 from sidecar.saves.checkpoint_store import CheckpointStore
 from sidecar.saves.exchange import Exchanges
+from sidecar.saves.latest import LatestMoments
 from sidecar.saves.layout import SAVE_FILE, Layout
 from sidecar.saves.parts import SaveParts
 from sidecar.saves.save_settings import SaveSettingsStore
@@ -23,7 +25,7 @@ from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, about_from_json, save_to_json
-from sidecar.storage.timelines import forked
+from sidecar.storage.timelines import forked, read_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class SaveFacts:
     created: float = 0.0
     updated: float = 0.0
     forked_from: str = ""
+    latest: tuple[Moment, ...] = ()
     readable: bool = True
 
 
@@ -76,6 +79,7 @@ class SaveFiles:
         self._parts = parts
         self._limits = limits
         self._clock = clock
+        self._latest = LatestMoments(disk, lambda save: states.about(save).timelines)
         self._counted_at: dict[str, tuple[SaveState, int]] = {}
         self.layout = Layout(disk.root)
         self.exchanges = Exchanges(disk, self.layout)
@@ -119,7 +123,12 @@ class SaveFiles:
             created=about.created,
             updated=measured.newest,
             forked_from=about.forked_from,
+            latest=tuple(self.latest(save)),
         )
+
+    def latest(self, save: str) -> list[Moment]:
+        """The latest moment of each timeline that the save knows."""
+        return self._latest.of(save, self.layout.live(save))
 
     def last_state(self, save: str) -> SaveState:
         """The state of the save; where its own file cannot be read, one that is later than that of any checkpoint."""
@@ -251,6 +260,7 @@ class SaveFiles:
         stored = read_json(self._disk, staged / SAVE_FILE) or {}
         state, about = SaveState(int(stored.get("revision", 0))), about_from_json(stored)
         timelines = forked(about.timelines, old=fork.old_timeline, new=fork.new_timeline)
+        _require_own(timelines, fork.new_timeline)
         self.stamp(staged, fork.save, state, SaveAbout(self._clock(), fork.source, timelines))
         if fork.name:
             self._settings.rename(staged, fork.name)
@@ -291,6 +301,7 @@ class SaveFiles:
 
     def _forget(self, save: str) -> None:
         self._counted_at.pop(save, None)
+        self._latest.forget(save)
         self._states.forget(save)
         self._actors.forget_known()
         self._parts.exchanged(save)
@@ -304,3 +315,13 @@ class SaveFiles:
             return str(stored["save_id"]) if stored else ""
         except (LorekeeperError, KeyError):
             return folder.name
+
+
+def _require_own(timelines: Mapping[str, str], new: str) -> None:
+    """Raise InvalidInput where moments of the timeline that a fork is to go on on would be read as those of another."""
+    if new and read_as(timelines, new) != new:
+        raise InvalidInput(
+            "new_timeline_id names a timeline that this save replaced by another one before; choose another id",
+            reason=Reason.FIELD_INVALID,
+            field="new_timeline_id",
+        )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import save_pb2
@@ -24,6 +26,7 @@ from sidecar.storage.keys import DEFAULT_SAVE, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.wire import Page, Paging, page, state_to
 
+M = TypeVar("M", bound=Message)
 _MAX_SAVES = 1_000
 
 
@@ -38,6 +41,7 @@ class SaveService:
         settings: SaveSettingsStore,
         states: SaveStates,
         access: SaveAccess,
+        answers: Answers,
         limits: SavesSettings,
         language: str,
         paging: Paging,
@@ -51,7 +55,7 @@ class SaveService:
         self._access = access
         self._limits = limits
         self._paging = paging
-        self._answers = Answers(most=limits.kept_answers)
+        self._answers = answers
 
     async def ListSaves(self, request: save_pb2.ListSavesRequest, context: Any) -> save_pb2.ListSavesResponse:
         def list_saves() -> Page[save_pb2.SaveInfo]:
@@ -83,14 +87,15 @@ class SaveService:
         self, request: save_pb2.PutSaveSettingsRequest, context: Any
     ) -> save_pb2.PutSaveSettingsResponse:
         save, asked = _save(request.save_id), Request("PutSaveSettings", request)
-        if known := self._answers.known(asked, save_pb2.PutSaveSettingsResponse):
-            return known
         stored = settings_from(request.settings, self._limits)
+        if known := await self._known(asked, save_pb2.PutSaveSettingsResponse):
+            known.effective.CopyFrom(effective_settings(stored))
+            return known
         await self._access.together(save, context, lambda: self._settings.put(save, stored))
         response = save_pb2.PutSaveSettingsResponse(
             save=state_to(self._states.state(save)), effective=effective_settings(stored, language=self._language)
         )
-        return self._answers.keep(asked, response)
+        return await self._kept(asked, response, named=("effective",))
 
     async def CreateCheckpoint(
         self, request: save_pb2.CreateCheckpointRequest, context: Any
@@ -160,14 +165,14 @@ class SaveService:
     ) -> save_pb2.DeleteCheckpointResponse:
         save, asked = _save(request.save_id), Request("DeleteCheckpoint", request)
         checkpoint_id = _required(request.checkpoint_id, "checkpoint_id")
-        if known := self._answers.known(asked, save_pb2.DeleteCheckpointResponse):
+        if known := await self._known(asked, save_pb2.DeleteCheckpointResponse):
             return known
         freed = await self._access.still(save, context, lambda: self._files.checkpoints.delete(save, checkpoint_id))
         await self._access.of_none(self._files.sweep)
         response = save_pb2.DeleteCheckpointResponse(
             save=state_to(self._states.state(save)), existed=freed is not None, freed_bytes=freed or 0
         )
-        return self._answers.keep(asked, response)
+        return await self._kept(asked, response)
 
     async def ForkSave(self, request: save_pb2.ForkSaveRequest, context: Any) -> save_pb2.ForkSaveResponse:
         asked, began = Request("ForkSave", request), time.perf_counter()
@@ -179,25 +184,25 @@ class SaveService:
             new_timeline=checked_id(request.new_timeline_id, "new_timeline_id"),
             old_timeline=checked_id(request.old_timeline_id, "old_timeline_id"),
         )
-        if known := self._answers.known(asked, save_pb2.ForkSaveResponse):
+        if known := await self._known(asked, save_pb2.ForkSaveResponse):
+            if not known.HasField("info"):
+                known.info.CopyFrom(await self._access.together(fork.save, context, lambda: self._info(fork.save)))
             return known
         method = await self._access.forking(fork.source, fork.save, context, lambda: self._files.fork(fork))
         info = await self._access.together(fork.save, context, lambda: self._info(fork.save))
         response = save_pb2.ForkSaveResponse(
             save=info.save, info=info, method=method_to(method), duration_ms=_milliseconds(began)
         )
-        return self._answers.keep(asked, response)
+        return await self._kept(asked, response, named=("info",))
 
     async def EraseSave(self, request: save_pb2.EraseSaveRequest, context: Any) -> save_pb2.EraseSaveResponse:
         save, asked = _required(checked_id(request.save_id, "save_id"), "save_id"), Request("EraseSave", request)
-        if known := self._answers.known(asked, save_pb2.EraseSaveResponse):
+        if known := await self._known(asked, save_pb2.EraseSaveResponse):
             return known
         before = await self._access.of_none(lambda: self._files.last_state(save))
 
         def erase() -> Mapping[str, int] | None:
-            held = self._players.measure(save)
-            removed = self._files.erase(save, dry_run=request.dry_run)
-            return None if removed is None else {**held, **removed, "checkpoints_rewritten": 0}
+            return self._players.erase_save(save, dry_run=request.dry_run)
 
         if request.dry_run:
             removed = await self._access.still(save, context, erase)
@@ -206,13 +211,13 @@ class SaveService:
         response = save_pb2.EraseSaveResponse(
             save=state_to(before), existed=removed is not None, erased=erasure_to(removed)
         )
-        return self._answers.keep(asked, response)
+        return await self._kept(asked, response)
 
     async def ErasePlayer(self, request: save_pb2.ErasePlayerRequest, context: Any) -> save_pb2.ErasePlayerResponse:
         asked = Request("ErasePlayer", request)
         player = _required(checked_id(request.player_id, "player_id"), "player_id")
         who = Who(player=player, tenant=checked_id(request.tenant_id, "tenant_id"))
-        if known := self._answers.known(asked, save_pb2.ErasePlayerResponse):
+        if known := await self._known(asked, save_pb2.ErasePlayerResponse):
             return known
         erased: Counter[str] = Counter()
         held = []
@@ -222,13 +227,21 @@ class SaveService:
                 erased.update(removed)
                 held.append(await self._access.together(save, context, partial(self._info, save)))
         response = save_pb2.ErasePlayerResponse(saves=held, erased=erasure_to(erased))
-        return self._answers.keep(asked, response)
+        return await self._kept(asked, response, named=("saves",))
 
     async def _forget(self, save: str, who: Who, context: Any, *, dry_run: bool) -> Counter[str] | None:
         if dry_run:
             return await self._access.together(save, context, lambda: self._players.forget(save, who, dry_run=True))
         removed, _ = await self._access.alone(save, context, lambda: self._players.forget(save, who, dry_run=False))
         return removed
+
+    async def _known(self, asked: Request, kind: type[M]) -> M | None:
+        return await self._access.of_none(lambda: self._answers.known(asked, kind)) if asked.key else None
+
+    async def _kept(self, asked: Request, answer: M, *, named: Sequence[str] = ()) -> M:
+        return (
+            await self._access.of_none(lambda: self._answers.keep(asked, answer, named=named)) if asked.key else answer
+        )
 
     def _info(self, save: str) -> save_pb2.SaveInfo:
         return info_to(self._files.facts(save), restoring=self._access.exchanging(save))

@@ -96,6 +96,9 @@ def unpack_save(disk: Disk, archive: Path, folder: Path, limits: SavesSettings) 
         manifest = manifest_from_json(_manifest(zipped, entries.pop(MANIFEST)))
         if entries.keys() != manifest.files.keys():
             raise invalid("it does not hold exactly what its manifest lists")
+        folders = {folder / Path(name.removeprefix("save/")).parent for name in entries}
+        for inner in sorted(folders):
+            disk.make_folder(inner)
         for name, entry in entries.items():
             _unpack(zipped, entry, manifest.files[name], disk, folder / name.removeprefix("save/"))
     return manifest
@@ -112,7 +115,6 @@ def _manifest(zipped: ZipFile, entry: ZipInfo) -> dict[str, object]:
 
 
 def _unpack(zipped: ZipFile, entry: ZipInfo, expected: Packed, disk: Disk, path: Path) -> None:
-    disk.make_folder(path.parent)
     digest, size = hashlib.sha256(), 0
     try:
         with zipped.open(entry) as packed:

@@ -20,6 +20,7 @@ from sidecar.memory.record_store import lock_order
 from sidecar.search.meaning import Meanings
 from sidecar.search.near_duplicates import NearDuplicates
 from sidecar.search.owner_texts import OwnerTexts, Wanted
+from sidecar.search.vector_garbage import VectorGarbage
 from sidecar.search.vector_maker import VectorMaker
 from sidecar.settings import SearchSettings
 from sidecar.storage.keys import ActorId
@@ -42,6 +43,7 @@ class EmbeddingQueue:
         texts: OwnerTexts,
         maker: VectorMaker,
         near: NearDuplicates,
+        garbage: VectorGarbage,
         meanings: Meanings,
         owners_of: Callable[[str], Iterable[ActorId]],
         loop: asyncio.AbstractEventLoop | None,
@@ -53,6 +55,7 @@ class EmbeddingQueue:
         self._texts = texts
         self._maker = maker
         self._near = near
+        self._garbage = garbage
         self._meanings = meanings
         self._owners_of = owners_of
         self._loop = loop
@@ -123,6 +126,7 @@ class EmbeddingQueue:
         try:
             batch = await self._batch(self._limits.embedding_batch if quiet else _FEW)
             await self._maker.make(await asyncio.to_thread(self._texts.read, batch))
+            await asyncio.to_thread(self._garbage.released, [one.text for one in batch])
             self._pause = 0.0
             await asyncio.to_thread(self._made, batch)
         except (LorekeeperError, OSError) as error:

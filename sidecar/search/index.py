@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sidecar.storage.derived_database import DerivedDatabase
 
@@ -149,10 +149,13 @@ class Index:
         query = f"SELECT hash, record FROM near WHERE {_OWN}"
         return dict(self._database.run(lambda database: database.execute(query, (folder,)).fetchall()) or ())
 
-    def uses(self, texts: Sequence[bytes]) -> set[bytes] | None:
-        """Which of a few texts any record has; None where that cannot be told."""
+    def uses(self, texts: Sequence[bytes], *, but: str | None = None) -> set[bytes] | None:
+        """Which of a few texts any record has, those of the owner ``but`` left out; None where that cannot be told."""
         query = f"SELECT DISTINCT text FROM words WHERE text IN ({','.join('?' * len(texts))})"
-        found = self._database.run(lambda database: database.execute(query, tuple(texts)).fetchall())
+        given: tuple[Any, ...] = tuple(texts)
+        if but is not None:
+            query, given = f"{query} AND NOT {_OWN}", (*texts, but)
+        found = self._database.run(lambda database: database.execute(query, given).fetchall())
         return None if found is None else {row[0] for row in found}
 
     def write(self, updates: Iterable[OwnerUpdate]) -> list[bytes] | None:

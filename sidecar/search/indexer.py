@@ -34,6 +34,7 @@ _ACTOR_MARK = "\x00"
 # The size of an owner whose words are not all written yet: no journal has it.
 _UNFINISHED = -1
 _ROWS_AT_ONCE = 1_024
+_TEXTS_AT_ONCE = 500
 _ROWS_UNDER_LOCK = 64
 
 
@@ -68,6 +69,15 @@ class Indexes:
             used |= found
         return [text for text in texts if text not in used]
 
+    def unused_but_by(self, save: str, folder: str | None, texts: Sequence[bytes]) -> list[bytes]:
+        """Those of ``texts`` that, as far as the indexes know, only records of a save, or of one owner in it, have."""
+        own, used = save_folder(self._root, save).name, set[bytes]()
+        for name in self._saves():
+            for start in range(0, len(texts), _TEXTS_AT_ONCE) if name != own or folder else ():
+                part = texts[start : start + _TEXTS_AT_ONCE]
+                used |= self._at(name).uses(part, but=folder if name == own else None) or set()
+        return [text for text in texts if text not in used]
+
     def facts(self, save: str) -> Mapping[str, tuple[ActorId, OwnerFacts]]:
         """What is known of the owners of a save, by the names of their folders; asked when it is first used."""
         self.opening(save)
@@ -86,7 +96,7 @@ class Indexes:
     def erased(self, who: ActorId) -> None:
         """Forget an owner's words."""
         if self._in_memory or self._path(who.save).exists():
-            self.released(self.of(who.save).remove([folder_name(who)]) or [])
+            self.of(who.save).remove([folder_name(who)])
             self.of(who.save).close()  # which empties the log of the file, too
 
     def exchanged(self, save: str) -> None:
@@ -193,6 +203,16 @@ class Indexer:
             with self._working:
                 deque(self._update(save, batch), maxlen=0)
         return save is not None
+
+    def complete(self, save: str) -> None:
+        """Write at once what the index of a save lacks. Raises Corrupt for an inbox that cannot be read."""
+        self._store.catalog(save)  # which tells of the owners whose journals it does not know
+        with self._working:
+            with self._lock:
+                owners = [who for who in self._dirty if who.save == save]
+                for who in owners:
+                    del self._dirty[who]
+            deque(self._update(save, owners), maxlen=0)
 
     def rest(self, save: str) -> None:
         """Forget what changed in a save, and finish the batch that has begun: its files are about to be exchanged, or

@@ -48,10 +48,11 @@ class VectorCache:
             rows, _ = self._rows.get(who, (None, 0))
         return rows if rows and rows.view is view and rows.identity == identity else None
 
-    def forget(self, who: ActorId) -> None:
-        """Free what is kept of an owner."""
+    def forget(self, save: str) -> None:
+        """Free what is kept of a save."""
         with self._lock:
-            self._drop(who)
+            for who in [who for who in self._rows if who.save == save]:
+                self._drop(who)
 
     def _keep(self, who: ActorId, rows: VectorRows) -> None:
         size = rows.size_bytes

@@ -1,26 +1,24 @@
-"""How complete the vectors of a save are, making those that are missing, and removing those that nobody needs.
-
-Vectors are shared by all saves: one is an orphan only where no record of any save has its text.
-"""
+"""How complete the vectors of a save are, making those that are missing, and removing those that nobody needs."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from sidecar.embedding.engine import EmbeddingEngine
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.embedding.model_host import HostState
 from sidecar.embedding.vectors import VectorStore
-from sidecar.errors import NotReady, Reason, Unavailable
+from sidecar.errors import NotReady, Reason
 from sidecar.memory.record_store import RecordStore, lock_order
 from sidecar.search.index_status import Phase, Rebuild
 from sidecar.search.indexer import Indexes
 from sidecar.search.outcome import Degraded
 from sidecar.search.owner_texts import OwnerTexts, Wanted
 from sidecar.search.vector_feed import VectorFeed
+from sidecar.search.vector_garbage import VectorGarbage
 from sidecar.search.vector_maker import VectorMaker
 from sidecar.storage.keys import ActorId, folder_name
 
@@ -33,31 +31,6 @@ class VectorCounts:
     ready: int = 0
     stale: int = 0
     damaged: int = 0
-
-
-class VectorGarbage:
-    """Removes vectors of texts that are gone; thread-safe."""
-
-    def __init__(self, vectors: VectorStore, indexes: Indexes) -> None:
-        self._vectors = vectors
-        self._indexes = indexes
-
-    def released(self, texts: Sequence[bytes]) -> None:
-        """Records with these texts were removed. Where the cache cannot be used, a later rebuild removes them."""
-        for start in range(0, len(texts), 500):
-            unused = self._indexes.unused([text for text in texts[start : start + 500] if text])
-            try:
-                self._vectors.remove(unused)
-            except Unavailable:
-                return
-
-    def collect(self, identity: EmbeddingIdentity) -> int:
-        """Remove every vector of an identity that no record of any save needs; how many. Raises Unavailable."""
-
-        def in_use(texts: Sequence[bytes]) -> set[bytes]:
-            return set(texts) - set(self._indexes.unused(texts))
-
-        return self._vectors.collect(identity, in_use)
 
 
 class VectorIndex:

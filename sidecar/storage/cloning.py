@@ -55,7 +55,7 @@ class Measured:
 class TreeWalk:
     """Clones or measures a folder. ``refuse`` is called with a link that lies in it, and raises."""
 
-    def __init__(self, refuse: Callable[[Path], None]) -> None:
+    def __init__(self, refuse: Callable[[str], None]) -> None:
         self._refuse = refuse
         self._links = True
         self.written: list[str] = []
@@ -85,14 +85,14 @@ class TreeWalk:
                     continue
                 beside = None if target is None else f"{target}{os.sep}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
-                    self._refuse(Path(entry.path))
+                    self._refuse(entry.path)
                     self._walk(entry.path, beside, total)
                     continue
                 self._take(entry, beside, total)
 
     def _take(self, entry: os.DirEntry[str], beside: str | None, total: Measured) -> None:
         if entry.is_symlink():
-            self._refuse(Path(entry.path))
+            self._refuse(entry.path)
         total.take_status(entry.stat(follow_symlinks=False))
         if beside is not None:
             linked = self._linked(entry.path, beside)

@@ -15,7 +15,7 @@ from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, stored_number, write_json
 
 # What is authoritative and so is copied before a migration; everything else can be built again.
-_AUTHORITATIVE = ("saves", "checkpoints", "roles.json", "backends.json")
+_AUTHORITATIVE = ("saves", "checkpoints", "roles.json", "backends.json", "answers.jsonl")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ overwritten. Rows are never changed in place: a journal is compacted by writing 
 
 from __future__ import annotations
 
-import json
 import threading
 import zlib
 from collections import deque
@@ -23,18 +22,16 @@ from typing import Any, NamedTuple
 
 from sidecar.errors import Corrupt, Reason
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import dump, unique_names
+from sidecar.storage.json_file import as_written, dump
 
 _HEAD = b'{"crc":"'
 _BODY = len(_HEAD) + 8 + len(b'",')
 _MORE = b'"more":true,'
 _ROW = b'"row":'
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_names)
 _READ_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A row and where it lies: ``offset`` and ``length`` in bytes, line end included."""
 
     offset: int
@@ -124,6 +121,21 @@ class Journal:
                     batch.clear()
                     good = end
             return self._cut(good, end)
+
+    def raw_rows(self) -> Iterator[bytes]:
+        """The bytes of every row, whose checksums are right; what they say is not looked at. Nothing is cut off.
+
+        Raises Corrupt for any bad line, and for a last append that is not whole.
+        """
+        offset, raw = 0, b""
+        for raw in self._raw_lines(0):
+            row = _row_in(raw)
+            if row is None:
+                raise self._corrupt(offset)
+            yield row
+            offset += len(raw)
+        if _has_more(raw):
+            raise self._corrupt(offset)
 
     def append(self, rows: Sequence[Mapping[str, Any]], *, sync: bool = True) -> list[Span]:
         """Add ``rows``, all or none, and tell where each lies. Returns once they are safe (with ``sync``).
@@ -263,14 +275,20 @@ def _has_more(raw: bytes) -> bool:
 
 def _parse(raw: bytes, offset: int) -> Line | None:
     """The line, or None where it is not whole and as it was written."""
-    head = _head(raw[_BODY:-1])
-    if not raw.startswith(head) or not raw.endswith(b"}\n"):
-        return None
-    start = _BODY + (len(_MORE) if _has_more(raw) else 0)
-    if not raw.startswith(_ROW, start):
+    data = _row_in(raw)
+    if data is None:
         return None
     try:
-        row = _DECODER.decode(raw[start + len(_ROW) : -2].decode("utf-8"))
+        row = as_written(data)
     except (ValueError, RecursionError):
         return None
-    return Line(offset, len(raw), head[len(_HEAD) :][:8].decode("ascii"), row) if isinstance(row, dict) else None
+    return Line(offset, len(raw), raw[len(_HEAD) : _BODY - 2].decode("ascii"), row) if isinstance(row, dict) else None
+
+
+def _row_in(raw: bytes) -> bytes | None:
+    """The bytes of the row in a line, or None where the line is not whole, or its checksum is another."""
+    body = raw[_BODY:-1]
+    if not raw.startswith(_head(body)) or not raw.endswith(b"}\n"):
+        return None
+    start = len(_MORE) if body.startswith(_MORE) else 0
+    return body[start + len(_ROW) : -1] if body.startswith(_ROW, start) else None

@@ -20,7 +20,7 @@ def read_json(disk: Disk, path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     try:
-        value = json.loads(data, object_pairs_hook=unique_names)
+        value = as_written(data)
     except (ValueError, RecursionError) as error:
         raise _unreadable(disk, path) from error
     if not isinstance(value, dict):
@@ -41,9 +41,18 @@ def write_json(disk: Disk, path: Path, value: Mapping[str, Any]) -> None:
     disk.replace(path, dump(value))
 
 
-def dump(value: Mapping[str, Any]) -> bytes:
+def dump(value: Any) -> bytes:
     """Compact UTF-8 JSON, the form of every file and journal line."""
     return _compact(value).encode("utf-8")
+
+
+def as_written(data: bytes) -> Any:
+    """The JSON value in ``data``. Raises ValueError or RecursionError for what :func:`dump` never writes: a name twice
+    in one object, a number that is none, half a character."""
+    value = _DECODER.decode(data.decode("utf-8"))
+    if b"\\ud" in data or b"\\uD" in data:
+        dump(value)
+    return value
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,6 +61,13 @@ def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         raise ValueError("a name stands twice in one object")
     return result
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_names, parse_constant=_no_number)
 
 
 def _unreadable(disk: Disk, path: Path) -> Corrupt:

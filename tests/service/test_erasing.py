@@ -161,3 +161,22 @@ def test_a_save_that_cannot_be_read_can_be_erased(daemon):
     client = daemon.start().client
     assert client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="slot")).existed
     assert holding(daemon, SECRET) == []
+
+
+def test_a_pattern_of_members_that_names_nobody_else_goes_with_its_actor(daemon):
+    client = daemon.client
+    for role in ("Merchant", "Guard"):
+        client.write(common_pb2.Actor(save_id="slot", actor_id="traitor", role_id=role), SECRET)
+    members = [actor("", "traitor"), actor("", "wolf")]
+    group = memory_pb2.Group(group_id="guild", members=members)
+    client.memory.PutGroups(memory_pb2.PutGroupsRequest(save_id="slot", groups=[group]))
+
+    def erase(role):
+        who = common_pb2.Actor(save_id="slot", actor_id="traitor", role_id=role)
+        client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=who))
+        listed = client.memory.ListGroups(memory_pb2.ListGroupsRequest(save_id="slot")).groups
+        return [member.actor_id for member in listed[0].members]
+
+    assert erase("Merchant") == ["traitor", "wolf"]
+    assert erase("Guard") == ["wolf"]
+    assert holding(daemon, "traitor") == []

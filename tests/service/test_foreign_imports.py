@@ -10,7 +10,7 @@ import zipfile
 import pytest
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2, chat_pb2_grpc, common_pb2, memory_pb2, save_pb2
 
 KIND_KEY = "scope-v1-59adbee3447e42deb120dcf4c73f398e7849c6b58240b702bc365045a5292005"
 
@@ -132,6 +132,17 @@ def test_what_is_damaged_or_in_conflict_is_told_and_the_rest_is_taken(client, sa
     assert answer.taken["records"] == 1
     assert sum(item.count for item in answer.skipped) == 7
     assert all(item.kind == "record" and item.reason for item in answer.skipped)
+
+
+@pytest.mark.parametrize(("given", "told"), [("", "default"), ("chapter 2", "chapter 2")])
+def test_a_moment_without_a_timeline_lies_on_the_one_that_is_given(client, save, tmp_path, given, told):
+    timeless = record(memory="m2", Moment={"TimelineId": "", "Tick": 1}, ExpiresAt={"Tick": 9})
+    put(tmp_path, {flat(one): one for one in (record(), timeless)})
+    assert dict(opengameagent(client, save, tmp_path, timeline_id=given).taken) == {"actors": 1, "records": 2}
+    who = common_pb2.Actor(save_id=save, actor_id="npc")
+    for record_id, timeline in (("m1", "world"), ("m2", told)):
+        request = memory_pb2.GetRecordRequest(actor=who, record_id=record_id)
+        assert client.memory.GetRecord(request).record.moment.timeline_id == timeline
 
 
 def test_vectors_are_dropped_and_told(client, save, tmp_path):
@@ -268,3 +279,91 @@ def test_a_dry_run_reports_and_makes_nothing(client, save, tmp_path, take):
     assert answer.taken["actors"] == 1
     assert save not in [info.save_id for info in client.saves.ListSaves(save_pb2.ListSavesRequest()).saves]
     assert take(client, save, tmp_path).taken == answer.taken
+
+
+def heard(client, save, role):
+    chat = chat_pb2_grpc.ChatServiceStub(client.channel)
+    actor = common_pb2.Actor(save_id=save, role_id=role)
+    messages = chat.ListMessages(chat_pb2.ListMessagesRequest(actor=actor)).messages
+    return [(message.role, message.content, message.time.seconds) for message in messages]
+
+
+def test_odd_times_numbers_and_halves_of_characters_cost_no_message(client, save, tmp_path):
+    lines = [
+        {"k": 0, "r": "user", "c": "clipped \ud83d", "t": -62_135_596_800, "m": True},
+        {"k": 1, "r": "assistant", "c": "whole \ud83d\ude00", "t": 10**18, "o": 1, "m": True},
+        {"k": 0, "c": "nobody", "o": 2, "m": True},
+        {"k": 0, "r": "user", "c": "never", "t": float("inf"), "o": 3, "m": True},
+    ]
+    data = b"\xef\xbb\xbf" + "\r\n".join(map(json.dumps, lines)).replace("Infinity", "1e999").encode()
+    put(tmp_path, {"Teacher.history.jsonl": data, "ConversationSummaries/Teacher.json": {"Summary": "cut \ud83d"}})
+    answer = coreai(client, save, tmp_path)
+    assert heard(client, save, "Teacher") == [
+        ("user", "clipped \ufffd", 0),
+        ("assistant", "whole \U0001f600", 253_402_300_799),
+        ("", "nobody", 0),
+    ]
+    assert [(item.kind, item.count) for item in answer.skipped] == [("history_line", 1)]
+
+
+def test_versions_with_numbers_that_no_version_has_are_told_and_the_document_can_be_read(client, save, tmp_path):
+    versions = [*VERSIONS, {**VERSIONS[0], "Version": 2**40}, {**VERSIONS[0], "Version": "x"}]
+    put(tmp_path, {"Teacher.json": document(versionsJson=json.dumps(versions))})
+    answer = coreai(client, save, tmp_path)
+    assert (read(client, save, "Teacher").text, read(client, save, "Teacher").version) == ("calm\nbrave", 4)
+    assert [(item.kind, item.count) for item in answer.skipped] == [("version", 2)]
+
+
+def test_what_was_migrated_half_way_counts_once(client, save, tmp_path):
+    old = [{"Role": "user", "Content": "hello", "Timestamp": 1_700_000_000_000}, {"Role": "user", "Content": "again"}]
+    new = {"k": 0, "r": "user", "c": "hello", "t": 1_700_000_000, "m": True}
+    put(
+        tmp_path,
+        {
+            "Teacher.json": document(chatHistoryJson=json.dumps(old)),
+            "Teacher.history.jsonl": json.dumps(new).encode(),
+        },
+    )
+    coreai(client, save, tmp_path)
+    assert [content for _, content, _ in heard(client, save, "Teacher")] == ["again", "hello"]
+
+
+def test_the_same_key_in_two_folders_is_taken_once_and_told(client, save, tmp_path):
+    put(tmp_path, {"AgentMemory/Teacher.json": document(), "old/Teacher.json": document(memory="older")})
+    answer = coreai(client, save, tmp_path)
+    assert read(client, save, "Teacher").text == "calm\nbrave"
+    assert [(item.path, item.kind) for item in answer.skipped] == [("old/Teacher.json", "document")]
+
+
+def test_a_file_whose_name_had_to_change_finds_the_role_that_it_stands_for(client, save, tmp_path):
+    client.write(common_pb2.Actor(save_id=save, role_id="A/B"), "known")
+    put(tmp_path, {"A_B_7e560f81.history.jsonl": json.dumps({"k": 0, "r": "user", "c": "hello", "m": True}).encode()})
+    answer = coreai(client, save, tmp_path, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    assert not answer.skipped
+    assert [content for _, content, _ in heard(client, save, "A/B")] == ["hello"]
+
+
+ODD = {
+    "Kind": ["9", 1, "²", "Turn"],
+    "Importance": [10**400, None, float("nan")],
+    "Tags": ["friend", [1], {"a": "b"}],
+    "Metadata": [[["a", "b"]], {"a": 1}],
+    "Moment": [{"TimelineId": "world", "Tick": 1e999}, {"TimelineId": 5, "Tick": 1}, None, {"TimelineId": "world"}],
+    "PayloadJson": [{"a": 1}, "{broken"],
+    "OwnerId": ["x" * 600, "a\nb"],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in ODD.items() for value in values])
+def test_a_record_that_is_not_allowed_is_told_and_the_rest_is_taken(client, save, tmp_path, field, value):
+    odd = record(memory="odd", **{field: value})
+    put(tmp_path, {flat(one): one for one in (record(), odd)})
+    answer = opengameagent(client, save, tmp_path)
+    assert dict(answer.taken) == {"actors": 1, "records": 1}
+    assert [item.kind for item in answer.skipped] == ["record"]
+
+
+def test_a_session_that_no_save_may_be_called_needs_a_name(client, save, tmp_path):
+    put(tmp_path, {flat(one): one for one in (record(session="a\nb"),)})
+    assert failure(lambda: opengameagent(client, "", tmp_path)).fields == ("header.save_id",)
+    assert opengameagent(client, save, tmp_path).info.save_id == save

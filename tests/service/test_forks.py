@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, search_pb2, search_pb2_grpc
+from sidecar.gen.lorekeeper.v1 import (
+    chat_pb2,
+    chat_pb2_grpc,
+    common_pb2,
+    memory_pb2,
+    save_pb2,
+    search_pb2,
+    search_pb2_grpc,
+)
 
 
 @pytest.fixture
@@ -165,3 +173,78 @@ def test_a_fork_goes_on_on_its_own_timeline(client, names):
     assert found(old, "world") == {"past": "world"}
     fork(client, new, new + " again", new_timeline_id="world 3")
     assert found(new + " again", "world 3") == dict.fromkeys(("past", "present", "dream"), "world 3")
+
+
+def say(client, save, content, timeline, tick):
+    said = chat_pb2.NewMessage(role="user", content=content, moment=common_pb2.Moment(timeline_id=timeline, tick=tick))
+    request = chat_pb2.AppendMessagesRequest(actor=mira(save), messages=[said], persist=True)
+    return chat_pb2_grpc.ChatServiceStub(client.channel).AppendMessages(request)
+
+
+def heard(client, save):
+    chat = chat_pb2_grpc.ChatServiceStub(client.channel)
+    messages = chat.ListMessages(chat_pb2.ListMessagesRequest(actor=mira(save))).messages
+    entries = chat.ListTranscript(chat_pb2.ListTranscriptRequest(actor=mira(save))).entries
+    timelines = [message.moment.timeline_id for message in messages]
+    assert timelines == [entry.moment.timeline_id for entry in entries]
+    return timelines
+
+
+def test_what_was_said_lies_on_the_timeline_of_the_fork_too(client, names):
+    old, new = names
+    say(client, old, "hello", "world", 1)
+    say(client, old, "asleep", "dreams", 2)
+    fork(client, old, new, new_timeline_id="world 2", old_timeline_id="world")
+    say(client, new, "hello again", "world 2", 3)
+    say(client, new, "an old clock", "world", 4)
+    assert heard(client, new) == ["world 2", "dreams", "world 2", "world 2"]
+    assert heard(client, old) == ["world", "dreams"]
+    fork(client, new, new + " again", new_timeline_id="world 3")
+    assert heard(client, new + " again") == ["world 3"] * 4
+
+
+def test_a_fork_may_not_go_on_on_a_timeline_that_was_replaced(client, names):
+    old, new = names
+    client.write(mira(old), "one")
+    fork(client, old, new, new_timeline_id="c", old_timeline_id="b")
+    again = {"new_timeline_id": "b", "old_timeline_id": "a"}
+    failed = failure(lambda: fork(client, new, new + " again", **again))
+    assert (failed.reason, failed.fields) == ("FIELD_INVALID", ("new_timeline_id",))
+
+
+def latest(client, save):
+    saves = client.saves.ListSaves(save_pb2.ListSavesRequest(page_size=1_000)).saves
+    (info,) = [info for info in saves if info.save_id == save]
+    moments = [(moment.timeline_id, moment.tick, moment.calendar_json) for moment in info.latest_moments]
+    return moments, info.latest_moment.timeline_id
+
+
+def test_a_save_tells_its_latest_moment_on_each_timeline(client, names):
+    old, new = names
+    client.write(mira(old), '"at":["never",99]')
+    assert latest(client, old) == ([], "")
+    say(client, old, 'a trap: "moment":["never",99]', "world", 7)
+    assert latest(client, old) == ([("world", 7, "")], "world")
+    moment = common_pb2.Moment(timeline_id='dre"ams', tick=-3, calendar_json='{"day":1}')
+    record = memory_pb2.NewRecord(
+        record_id="r", scope="personal", kind=memory_pb2.RECORD_KIND_EVENT, payload_json="{}", moment=moment
+    )
+    client.memory.AddRecords(memory_pb2.AddRecordsRequest(actor=mira(old), records=[record]))
+    say(client, old, "later", "world", 9)
+    say(client, old, "told late", "world", 4)
+    assert latest(client, old) == ([('dre"ams', -3, '{"day":1}'), ("world", 9, "")], "world")
+    made = fork(client, old, new, new_timeline_id="world 2", old_timeline_id="world")
+    assert [moment.timeline_id for moment in made.info.latest_moments] == ['dre"ams', "world 2"]
+
+
+def test_a_restored_save_knows_no_moment_of_the_abandoned_future(client, names):
+    save = names[0]
+    say(client, save, "then", "world", 1)
+    kept = client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id=save)).checkpoint
+    say(client, save, "now", "world", 5)
+    assert latest(client, save)[0] == [("world", 5, "")]
+    request = save_pb2.RestoreCheckpointRequest(save_id=save, checkpoint_id=kept.checkpoint_id)
+    client.saves.RestoreCheckpoint(request)
+    assert latest(client, save)[0] == [("world", 1, "")]
+    say(client, save, "another way", "world", 3)
+    assert latest(client, save)[0] == [("world", 3, "")]

@@ -207,6 +207,7 @@ class SaveInfo(_message.Message):
     LATEST_MOMENT_FIELD_NUMBER: _builtins.int
     RESTORING_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    LATEST_MOMENTS_FIELD_NUMBER: _builtins.int
     save_id: _builtins.str
     """Its id."""
     name: _builtins.str
@@ -239,7 +240,13 @@ class SaveInfo(_message.Message):
 
     @_builtins.property
     def latest_moment(self) -> _common_pb2.Moment:
-        """The latest moment that it knows; absent when there is none."""
+        """The latest moment that its records and conversations know; absent when there is none. Moments of two timelines have
+        no order: where it knows several timelines, this is the one with the highest tick, and latest_moments has them all.
+        """
+
+    @_builtins.property
+    def latest_moments(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Moment]:
+        """The latest moment of each timeline that it knows, ordered by timeline; at most 64."""
 
     def __init__(
         self,
@@ -257,10 +264,11 @@ class SaveInfo(_message.Message):
         latest_moment: _common_pb2.Moment | None = ...,
         restoring: _builtins.bool = ...,
         status: _common_pb2.LoadStatus.ValueType = ...,
+        latest_moments: _abc.Iterable[_common_pb2.Moment] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "latest_moment", b"latest_moment", "save", b"save", "updated", b"updated"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "bytes", b"bytes", "checkpoints", b"checkpoints", "created", b"created", "forked_from", b"forked_from", "latest_moment", b"latest_moment", "name", b"name", "records", b"records", "restoring", b"restoring", "save", b"save", "save_id", b"save_id", "status", b"status", "updated", b"updated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "bytes", b"bytes", "checkpoints", b"checkpoints", "created", b"created", "forked_from", b"forked_from", "latest_moment", b"latest_moment", "latest_moments", b"latest_moments", "name", b"name", "records", b"records", "restoring", b"restoring", "save", b"save", "save_id", b"save_id", "status", b"status", "updated", b"updated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -333,7 +341,9 @@ class AutomaticCheckpoints(_message.Message):
     every_minutes: _builtins.int
     """After this many minutes of wall time, from 1; absent means not by wall time."""
     every_ticks: _builtins.int
-    """After this many ticks of game time, from 1; absent means not by game time."""
+    """After this many ticks of game time on any of its timelines, from 1; absent means not by game time. Game time is what
+    records and messages say of it. Such a checkpoint has the moment that it was made at.
+    """
     keep: _builtins.int
     """How many are kept, 1 to 1,000; absent means 5."""
     def __init__(
@@ -1160,7 +1170,9 @@ class ImportHeader(_message.Message):
     sha256: _builtins.str
     """The SHA-256 that the file must have; empty means any."""
     timeline_id: _builtins.str
-    """The timeline for moments that name none; empty means "default"."""
+    """For OPENGAMEAGENT: the timeline of records whose moment names none; empty means "default". The other formats have
+    no such moments.
+    """
     def __init__(
         self,
         *,
