@@ -1,9 +1,10 @@
 """Builds the program that a game ships: one folder, no Python needed, nothing to install.
 
-    python packaging/build.py [--flavour lean|full] [--out dist]
+    python packaging/build.py [--flavour lean|full] [--out dist] [--at-most MEGABYTES]
 
-``lean`` has no embedding, ``full`` has it. Prints the size by part. Beside the program stand ``manifest.json`` (SHA-256
-of every file), ``sbom.cdx.json`` (CycloneDX) and ``licences/``.
+``lean`` has no embedding, ``full`` has it. Prints the size by part, and ends with 1 where the whole is larger than
+``--at-most``. Beside the program stand ``manifest.json`` (SHA-256 of every file), ``sbom.cdx.json`` (CycloneDX) and
+``licences/``.
 
 Two builds of one commit on one machine with one Python have the same bytes, as far as PyInstaller allows.
 """
@@ -41,11 +42,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flavour", choices=("lean", "full"), default="lean")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    parser.add_argument("--at-most", type=float, metavar="MEGABYTES", default=float("inf"))
     options = parser.parse_args()
     folder = build(options.flavour, options.out.resolve())
     print(f"{folder}: {megabytes(folder):.1f} MB")
     for part, size in sizes(folder).most_common(SHOWN_PARTS):
         print(f"  {size / 1e6:>7.1f} MB  {part}")
+    if megabytes(folder) > options.at_most:
+        sys.exit(f"larger than the {options.at_most:.0f} MB that it may have")
 
 
 def build(flavour: str, out: Path) -> Path:

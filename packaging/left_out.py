@@ -25,8 +25,6 @@ _UNREACHED = (
     "_pydecimal",
     "_pyrepl",
     "anyio._backends._trio",
-    "anyio.to_interpreter",
-    "anyio.to_process",
     "bz2",
     "curses",
     "doctest",
