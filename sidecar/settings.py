@@ -178,6 +178,9 @@ class ChatSettings:
     max_session_chars: int = limit(
         64_000_000, 1_000, 10_000_000_000, "code points", "messages that live as long as the process, of all actors"
     )
+    max_archived_messages: int = limit(
+        20_000, 1, 1_000_000, "messages", "archived messages of an actor; the oldest go for new ones"
+    )
     kept_answers: int = limit(64, 1, 4_096, "answers", "answers kept per actor for idempotency keys")
     max_roles: int = limit(1_000, 1, 100_000, "roles", "roles that a game may put")
 

@@ -13,14 +13,16 @@ from sidecar.embedding.vectors import VectorStore
 from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark, Item
 from sidecar.memory.groups import GroupStore
 from sidecar.memory.moments import Moment
-from sidecar.memory.record_store import RecordStore
+from sidecar.memory.open_saves import NothingKnown
+from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.memory.records import Kind, Record, RecordHead
 from sidecar.search.indexer import Indexer, Indexes
 from sidecar.search.recall import Recall
+from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.vector_cache import VectorCache
 from sidecar.search.vector_feed import VectorFeed
 from sidecar.search.views import Views
-from sidecar.search.words import WordSource
+from sidecar.search.words import WordSource, words_version
 from sidecar.settings import RecordSettings, SearchSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk, FileDisk
@@ -39,6 +41,26 @@ def record(record_id: str, text: str = "", *, tick: int = 1, **head: Any) -> Rec
     return Record(RecordHead(record_id, **given), json.dumps({"text": text}, ensure_ascii=False), text)
 
 
+def store_on(disk: Disk, actors: Actors, saves: SaveStates) -> RecordStore:
+    """A store without an index behind it."""
+    return RecordStore(
+        disk,
+        actors,
+        saves,
+        RecordSettings(),
+        known=NothingKnown(),
+        retention=lambda who: None,
+        report=lambda diagnostic: None,
+    )
+
+
+def archived(store: RecordStore, who: ActorId) -> list[Stored]:
+    """The archived turns of an actor, in the order of their addition."""
+    with store.opened(who) as opened:
+        turns = [entry for entry in opened.records().entries.values() if entry.head.archived]
+        return list(store.stored_many(opened, turns))
+
+
 @dataclass
 class House:
     """The rooms of records and search on one folder, without a daemon around them."""
@@ -53,7 +75,8 @@ class House:
         self.saves = SaveStates(self.disk)
         self.groups = GroupStore(self.disk, self.saves, self.limits)
         in_memory = isinstance(self.disk, SessionDisk)
-        version = lambda: self.words.version  # noqa: E731
+        self.languages = SaveLanguages(self.disk.root, self.search_limits.language)
+        version = lambda folder: words_version(self.languages.analyzer_of_folder(folder))  # noqa: E731
         self.indexes = Indexes(self.disk.root, in_memory=in_memory, version=version, report=self.told.append)
         self.store = RecordStore(
             self.disk,
@@ -69,7 +92,7 @@ class House:
         self.repaired: list[ActorId] = []
         bounds = {"most_bytes": self.search_limits.max_cached_vector_bytes, "most_compared": 1_000_000}
         self.matrices = VectorCache(self.feed, self.repaired.append, **bounds)
-        self.words = WordSource(self.store, self.indexes.of, self.search_limits.language)
+        self.words = WordSource(self.store, self.indexes.of, self.languages)
         self.views = Views(self.words, self.search_limits)
         self.recall = Recall(self.store, self.groups, self.saves, self.words, self.views, self.matrices)
         self.indexer = Indexer(self.store, self.indexes, self.words, self.search_limits, self.told.append)

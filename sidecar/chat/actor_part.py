@@ -1,4 +1,4 @@
-"""What chat keeps of an actor, for listing and for erasing it."""
+"""What chat keeps of an actor, for listing and for erasing it. Its archive is among the actor's records."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from sidecar.chat.archive import Archive
 from sidecar.chat.history_store import HistoryStore
 from sidecar.compaction.summaries import SummaryStore
-from sidecar.errors import Corrupt
 from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import ActorId
 
@@ -25,24 +23,20 @@ class Forgets(Protocol):
 
 
 class ConversationPart:
-    """History, archive and summary of an actor."""
+    """History and summary of an actor."""
 
-    def __init__(
-        self, histories: HistoryStore, archive: Archive, summaries: SummaryStore, *, forgets: Sequence[Forgets]
-    ) -> None:
+    def __init__(self, histories: HistoryStore, summaries: SummaryStore, *, forgets: Sequence[Forgets]) -> None:
         """``forgets`` are the memories of the process that go with an actor."""
         self._histories = histories
-        self._archive = archive
         self._summaries = summaries
-        self._stores: list[Forgets] = [histories, archive, summaries, *forgets]
+        self._stores: list[Forgets] = [histories, summaries, *forgets]
 
     def counted(self, who: ActorId) -> Mapping[str, int]:
-        """Messages, further transcript rows, archived messages and summaries; 0 for what cannot be read."""
+        """Messages, further transcript rows and summaries; 0 for what cannot be read."""
         messages, rows = self._histories.sizes(who)
         return {
             "messages": messages,
             "rows": max(0, rows - messages),
-            "archived": self._archived(who),
             "summaries": int(self._summaries.exists(who)),
         }
 
@@ -73,9 +67,3 @@ class ConversationPart:
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
         """Nothing to do: a conversation is its actor's alone."""
         return False
-
-    def _archived(self, who: ActorId) -> int:
-        try:
-            return self._archive.count(who)
-        except Corrupt:
-            return 0

@@ -89,17 +89,15 @@ class Conversations:
     def clear(self, who: ActorId, *, archive: bool, key: str = "") -> Wiped:
         """Removes history, transcript and summary, with ``archive`` the archived messages too.
 
-        The summary goes first: without its history it would leak into the next conversation.
+        The summary goes before its history: without it, it would leak into the next conversation. Raises Corrupt where
+        the archive is meant and the actor's records cannot be read; nothing is removed then.
         """
         request = ["clear", archive]
         known = self._histories.known_clear(who, request, key)
         if known is not None:
             return Wiped(**known)
-        wiped = Wiped(
-            *self._histories.sizes(who),
-            summary=self._summaries.clear(who),
-            archived=self._archive.clear(who) if archive else 0,
-        )
+        archived = self._archive.clear(who) if archive else 0
+        wiped = Wiped(*self._histories.sizes(who), summary=self._summaries.clear(who), archived=archived)
         self._histories.clear(who, request=request, key=key, told=asdict(wiped))
         return wiped
 
@@ -142,15 +140,15 @@ class Conversations:
         return self._summaries.save(who, snapshot.stored, persist=self._may_persist(who, rows))
 
     def _let_go(self, who: ActorId, leaving: int, role: Role, counter: TokenCounter) -> None:
-        """Folds and archives the messages that the cap is about to push out, and some more, so that not every append
+        """Archives and folds the messages that the cap is about to push out, and some more, so that not every append
         has to."""
         chat = self._histories.read(who).chat
         ahead = min(leaving + len(chat) // 10, len(chat) - role.max_history_messages)
         end = max(leaving, ahead)
-        if role.summary.enabled:
-            self._fold_before_loss(who, leaving, end, role.summary.max_summary_tokens, counter)
         if role.archive and not self._archive.holds(who, chat[:leaving]):
             self._archive.add(who, chat[:end])
+        if role.summary.enabled:
+            self._fold_before_loss(who, leaving, end, role.summary.max_summary_tokens, counter)
 
     def _fold_before_loss(self, who: ActorId, leaving: int, end: int, cap: int, counter: TokenCounter) -> None:
         history = self._histories.read(who)

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged history, archive or summary."""
+"""What can still be read of a damaged history or summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sidecar.storage.json_file import read_json
 
 
 def check_conversation(disk: Disk, path: Path) -> Iterator[Finding]:
-    """A finding where a line of ``history.jsonl`` or ``archive.jsonl`` cannot be read; mending keeps the others.
+    """A finding where a line of ``history.jsonl`` cannot be read; mending keeps the others.
 
     A torn end is none: the daemon cuts it off by itself.
     """

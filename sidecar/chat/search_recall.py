@@ -29,7 +29,7 @@ class SearchRecall:
     async def __call__(self, who: ActorId, query: str, options: RecallOptions, moment: Moment) -> Recalled:
         """Hits for ``query``, best first, none of them later than ``moment``."""
         response = await self._search(_request(who, query, options, moment), None)
-        hits = tuple(RecalledHit(_text(hit.record), moment_from(hit.record.moment), hit) for hit in response.hits)
+        hits = tuple(RecalledHit(_text(hit.record), _moment(hit.record), hit) for hit in response.hits)
         return Recalled(hits, response.degraded_reason)
 
 
@@ -48,6 +48,10 @@ def _request(who: ActorId, query: str, options: RecallOptions, moment: Moment) -
     if options.include_archive is not None:
         request.include_archive = options.include_archive
     return request
+
+
+def _moment(record: memory_pb2.Record) -> Moment | None:
+    return moment_from(record.moment) if record.HasField("moment") else None
 
 
 def _text(record: memory_pb2.Record) -> str:

@@ -11,6 +11,7 @@ import click
 from sidecar.chat.salvage import check_conversation, check_summary
 from sidecar.cli.options import as_json, data_dir
 from sidecar.errors import LorekeeperError
+from sidecar.memory.record_salvage import check_records
 from sidecar.memory.salvage import check_document
 from sidecar.storage.check import Finding, findings
 from sidecar.storage.disk import FileDisk
@@ -20,8 +21,8 @@ from sidecar.storage.json_file import read_json
 
 CHECKS = {
     "document.json": check_document,
+    "records.jsonl": check_records,
     "history.jsonl": check_conversation,
-    "archive.jsonl": check_conversation,
     "summary.json": check_summary,
 }
 

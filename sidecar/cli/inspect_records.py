@@ -62,7 +62,7 @@ def _row(stored: Stored) -> dict[str, Any]:
     head = stored.record.head
     return {
         "record": head.record_id,
-        "moment": f"{head.moment.timeline}/{head.moment.tick}",
+        "moment": f"{head.moment.timeline}/{head.moment.tick}" if head.moment.dated else "",
         "kind": head.kind.value,
         "scope": head.scope,
         "importance": head.importance,

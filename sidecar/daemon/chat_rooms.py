@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sidecar.compaction.summariser import Complete
     from sidecar.diagnostics import Report
     from sidecar.memory.document_store import DocumentStore
+    from sidecar.memory.record_store import RecordStore
     from sidecar.memory.toolbox import Toolbox
     from sidecar.settings import Config
     from sidecar.storage.actors import Actors
@@ -52,6 +54,7 @@ class ChatRooms:
         actors: Actors,
         saves: SaveStates,
         workers: Workers,
+        records: Callable[[], RecordStore],
         documents: DocumentStore,
         toolbox: Toolbox,
         roles: RoleStore,
@@ -60,7 +63,9 @@ class ChatRooms:
         recall: Recall | None = None,
         find_completer: FindCompleter = no_backend,
     ) -> None:
-        """``find_completer`` finds the model that writes a role's summaries."""
+        """``records`` is where archived messages go; ``find_completer`` finds the model that writes a role's
+        summaries."""
+        self._records = records
         self._recall = recall
         self._disk = disk
         self._config = config
@@ -100,7 +105,7 @@ class ChatRooms:
     def archive(self) -> Archive:
         from sidecar.chat.archive import Archive
 
-        return Archive(self._disk, self._actors)
+        return Archive(self._records, most=self._config.chat.max_archived_messages, report=self._report)
 
     @cached_property
     def summaries(self) -> SummaryStore:
@@ -124,9 +129,7 @@ class ChatRooms:
     def part(self) -> ConversationPart:
         from sidecar.chat.actor_part import ConversationPart
 
-        return ConversationPart(
-            self.histories, self.archive, self.summaries, forgets=(self.memory_snapshots, self.folds)
-        )
+        return ConversationPart(self.histories, self.summaries, forgets=(self.memory_snapshots, self.folds))
 
     @cached_property
     def conversations(self) -> Conversations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sidecar.saves.record_part import RecordPart
     from sidecar.search.index_status import IndexStatus
     from sidecar.search.indexer import Indexer, Indexes
+    from sidecar.search.save_languages import SaveLanguages
     from sidecar.search.views import Views
     from sidecar.search.words import WordSource
     from sidecar.settings import Config
@@ -42,7 +43,10 @@ class RecordRooms:
         workers: Workers,
         paging: Paging,
         search: Callable[[], SearchRooms],
+        languages_put: Callable[[str], Sequence[str]],
     ) -> None:
+        """``languages_put`` tells the languages that a save's settings name, by the name of the save's folder."""
+        self._languages_put = languages_put
         self._disk = disk
         self._config = config
         self._report = report
@@ -93,6 +97,12 @@ class RecordRooms:
         return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
 
     @cached_property
+    def languages(self) -> SaveLanguages:
+        from sidecar.search.save_languages import SaveLanguages
+
+        return SaveLanguages(self._disk.root, self._config.search.language, self._languages_put)
+
+    @cached_property
     def indexer(self) -> Indexer:
         from sidecar.search.indexer import Indexer
 
@@ -102,7 +112,7 @@ class RecordRooms:
     def words(self) -> WordSource:
         from sidecar.search.words import WordSource
 
-        return WordSource(self.store, self.indexes.of, self._config.search.language)
+        return WordSource(self.store, self.indexes.of, self.languages)
 
     @cached_property
     def views(self) -> Views:
@@ -110,13 +120,14 @@ class RecordRooms:
 
         return Views(self.words, self._config.search)
 
-    def tools(self, offers: Callable[[str, str], bool]) -> list[Tool]:
-        """The tools of a model; ``offers`` tells whether a role has one, by its name."""
+    def tools(self, offers: Callable[[str, str], bool], archived_for: Callable[[str], bool]) -> list[Tool]:
+        """The tools of a model; ``offers`` tells whether a role has one, by its name, and ``archived_for`` whether its
+        archived turns are searched."""
         from sidecar.memory.remember_tool import RememberTool
         from sidecar.search.tool import SearchTool
 
         limits, find = self._config.records, self._search().finder.from_thread
-        return [RememberTool(self.store, limits, offers), SearchTool(find, limits, offers)]
+        return [RememberTool(self.store, limits, offers), SearchTool(find, limits, offers, archived_for)]
 
     @cached_property
     def answers(self) -> KeptAnswers:
@@ -128,7 +139,16 @@ class RecordRooms:
     def save_part(self) -> RecordPart:
         from sidecar.saves.record_part import RecordPart
 
-        return RecordPart(self._disk, self.store, self.groups, self.indexes, self.indexer, self.views, self.answers)
+        return RecordPart(
+            self._disk,
+            self.store,
+            self.groups,
+            self.indexes,
+            self.indexer,
+            self.views,
+            self.answers,
+            languages=self.languages,
+        )
 
     @cached_property
     def service(self) -> RecordService:
@@ -150,12 +170,26 @@ class RecordRooms:
     def status(self) -> IndexStatus:
         from sidecar.search.index_status import IndexStatus
 
-        return IndexStatus(self.store, self.indexes, self.indexer, self._words_version)
+        return IndexStatus(self.store, self.indexes, self.indexer, self.words.version)
+
+    def followed_store(self) -> RecordStore:
+        """The store, what is written to it being indexed behind."""
+        self.follow_behind()
+        return self.store
 
     def follow_behind(self) -> None:
         """Have the inboxes emptied, the index kept up to date and vectors made from now on."""
         self.mover, self.indexer  # noqa: B018 - building them is what starts them
         self._search().follow_behind()
 
-    def _words_version(self) -> str:
-        return self.words.version
+    def settings_changed(self, save: str) -> None:
+        """The settings of a save are others: what its languages have to do with is made again where they changed."""
+        before = self.words.version(save)
+        self.languages.forget(save)
+        if self.words.version(save) != before:
+            self.indexer.again(save)
+
+    def _words_version(self, folder: str) -> str:
+        from sidecar.search.words import words_version
+
+        return words_version(self.languages.analyzer_of_folder(folder))

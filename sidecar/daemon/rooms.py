@@ -176,7 +176,7 @@ class Rooms:
             allowed = self.roles.get(role).allowed_tools
             return remembers(role) and (allowed is None or tool in allowed)
 
-        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers)])
+        return Toolbox([MemoryTool(self.documents, remembers), *self.records.tools(offers, self._archived_for)])
 
     @cached_property
     def actor_files(self) -> ActorFiles:
@@ -215,6 +215,7 @@ class Rooms:
             workers=self.workers,
             paging=self._paging,
             search=lambda: self.search,
+            languages_put=lambda folder: self.save.settings.languages(folder),
         )
 
     @cached_property
@@ -230,7 +231,11 @@ class Rooms:
             engine=self.engine,
             vectors=self.vectors,
             settings_of=self._settings_of,
+            archived_for=self._archived_for,
         )
+
+    def _archived_for(self, role: str) -> bool:
+        return self.roles.get(role).archive
 
     def _settings_of(self, save: str) -> SaveSettings:
         from sidecar.saves.settings_rules import settings_to
@@ -252,6 +257,7 @@ class Rooms:
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
             paging=self._paging,
+            settings_changed=lambda save: self.records.settings_changed(save),
         )
 
     @cached_property
@@ -271,6 +277,7 @@ class Rooms:
             actors=self.actors,
             saves=self.saves,
             workers=self.workers,
+            records=self.records.followed_store,
             documents=self.documents,
             toolbox=self.toolbox,
             roles=self.roles,

@@ -42,7 +42,10 @@ class SaveRooms:
         parts: Callable[[], Sequence[SavePart]],
         actor_files: Callable[[], ActorFiles],
         paging: Paging,
+        settings_changed: Callable[[str], None],
     ) -> None:
+        """``settings_changed`` is told of each save whose settings were replaced."""
+        self._settings_changed = settings_changed
         self._disk = disk
         self._config = config
         self._report = report
@@ -64,7 +67,7 @@ class SaveRooms:
     def settings(self) -> SaveSettingsStore:
         from sidecar.saves.save_settings import SaveSettingsStore
 
-        return SaveSettingsStore(self._disk, self._saves)
+        return SaveSettingsStore(self._disk, self._saves, self._settings_changed)
 
     @cached_property
     def files(self) -> SaveFiles:
@@ -109,6 +112,7 @@ class SaveRooms:
             states=self._saves,
             access=self.access,
             limits=self._config.saves,
+            language=self._config.search.language,
             paging=self._paging,
         )
 

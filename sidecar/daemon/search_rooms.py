@@ -44,8 +44,11 @@ class SearchRooms:
         engine: EmbeddingEngine,
         vectors: VectorStore,
         settings_of: Callable[[str], SaveSettings],
+        archived_for: Callable[[str], bool],
     ) -> None:
-        """``settings_of`` tells what a save has put as its defaults."""
+        """``settings_of`` tells what a save has put as its defaults, ``archived_for`` whether a role's archived turns
+        are searched."""
+        self._archived_for = archived_for
         self._config = config
         self._report = report
         self._records = records
@@ -146,6 +149,7 @@ class SearchRooms:
         return VectorIndex(
             self._engine,
             self._vectors,
+            self.feed,
             self._records.store,
             self._records.indexes,
             self.texts,
@@ -180,7 +184,9 @@ class SearchRooms:
             at_hand=self.at_hand,
             status=self._records.status,
             vectors=self.index,
+            near=self.near_duplicates,
             settings_of=self._settings_of,
+            archived_for=self._archived_for,
             saves=self._saves,
             workers=self._workers,
             limits=self._config.search,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Reason, Unavailable
@@ -73,18 +73,20 @@ class VectorStore:
     ) -> tuple[dict[bytes, NDArray[np.float32]], list[bytes]]:
         """As :meth:`get_many`, but checked: unit vectors by text hash, and the hashes of those that are damaged (of a
         wrong length, not finite, not of length one)."""
-        import numpy as np
-
-        size = identity.dimensions * _VALUE_BYTES
         found: dict[bytes, NDArray[np.float32]] = {}
         damaged = []
         for key, value in self._values(identity, hashes):
-            vector = np.frombuffer(value, dtype="<f4") if len(value) == size else None
-            if vector is not None and abs(float(vector @ vector) - 1) <= _UNIT_TOLERANCE:
-                found[key] = vector.astype(np.float32, copy=False)
+            vector = _unit_vector(value, identity)
+            if vector is not None:
+                found[key] = vector
             else:
                 damaged.append(key)
         return found, damaged
+
+    def damaged(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> list[bytes]:
+        """The hashes of those that :meth:`load_many` would leave out. Reads them all, a batch at a time."""
+        values = self._values(identity, hashes)
+        return [key for key, value in values if _unit_vector(value, identity) is None]
 
     def elsewhere(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> set[bytes]:
         """Those of ``hashes`` that have a vector of another identity."""
@@ -239,6 +241,17 @@ class VectorStore:
             return
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+
+
+def _unit_vector(value: Any, identity: EmbeddingIdentity) -> NDArray[np.float32] | None:
+    """The vector that a row holds; None where the row is damaged."""
+    import numpy as np
+
+    if type(value) is not bytes or len(value) != identity.dimensions * _VALUE_BYTES:
+        return None
+    vector = np.frombuffer(value, dtype="<f4")
+    whole = abs(float(vector @ vector) - 1) <= _UNIT_TOLERANCE
+    return vector.astype(np.float32, copy=False) if whole else None
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:

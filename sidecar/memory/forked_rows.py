@@ -27,5 +27,5 @@ def as_read(row: Row, timelines: Mapping[str, str], save: str) -> Row:
 
 
 def _retimed(value: Row, timelines: Mapping[str, str]) -> dict[str, Any]:
-    moments = {name: value[name] for name in ("moment", "expires") if value.get(name)}
+    moments = {name: value[name] for name in ("moment", "expires") if value.get(name, [""])[0]}
     return {**value, **{name: [read_as(timelines, moment[0]), *moment[1:]] for name, moment in moments.items()}}

@@ -21,9 +21,18 @@ class Moment:
     tick: int
     calendar: str = ""
 
+    @property
+    def dated(self) -> bool:
+        """Whether anybody knows when it is: :data:`UNDATED` is not."""
+        return bool(self.timeline)
+
     def not_after(self, other: Moment) -> bool:
-        """Whether both lie on one timeline and this one is not the later."""
-        return self.timeline == other.timeline and self.tick <= other.tick
+        """Whether both lie on one timeline and this one is not the later; what is undated is before all."""
+        return self.timeline in ("", other.timeline) and self.tick <= other.tick
+
+
+#: When something happened of which nobody said when: before everything, on every timeline. Games cannot give it.
+UNDATED = Moment("", _LOWEST)
 
 
 def checked_moment(moment: Moment, field: str) -> Moment:

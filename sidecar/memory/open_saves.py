@@ -248,4 +248,4 @@ class NothingKnown:
 def facts_of(owner: OpenOwner) -> OwnerFacts:
     """What the catalog must know of an owner."""
     records = owner.records()
-    return OwnerFacts(owner.size, len(records.entries), frozenset(records.addressed))
+    return OwnerFacts(owner.size, len(records.entries), frozenset(records.addressed), records.archived)

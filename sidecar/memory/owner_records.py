@@ -50,6 +50,8 @@ class OwnerRecords:
 
     def __init__(self, save: str) -> None:
         self.entries: dict[str, Entry] = {}
+        #: How many of them are archived turns.
+        self.archived = 0
         self.last = 0
         self.changed: list[Entry] = []
         #: For each group or actor that may know records besides the owner: their ids.
@@ -96,6 +98,7 @@ class OwnerRecords:
             superseded_by=row.get("superseded_by", ""),
         )
         self.entries[head.record_id] = entry
+        self.archived += head.archived
         self._address(entry)
         before = self.entries.get(head.supersedes)
         if before is not None:
@@ -114,6 +117,7 @@ class OwnerRecords:
             entry = self.entries.pop(record_id, None)
             if entry is not None:
                 entry.forgotten = True
+                self.archived -= entry.head.archived
                 self._withdraw(entry)
                 self.changed.append(entry)
 

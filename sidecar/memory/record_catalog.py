@@ -18,11 +18,17 @@ from sidecar.storage.keys import ActorId
 @dataclass(frozen=True, slots=True)
 class OwnerFacts:
     """What must be known of an owner without reading its journal: the length of the journal in bytes, how many records
-    there are, and the groups and actors that some of them are addressed to."""
+    there are, the groups and actors that some of them are addressed to, and how many are archived turns."""
 
     size: int
     count: int
     targets: frozenset[Hashable] = frozenset()
+    archived: int = 0
+
+    @property
+    def own(self) -> int:
+        """Records that count for the game's limits."""
+        return self.count - self.archived
 
 
 class KnownFacts(Protocol):
@@ -50,7 +56,7 @@ class Catalog:
 
     @property
     def total(self) -> int:
-        """Records of the save."""
+        """Records of the save, archived turns left out."""
         return self._total
 
     def owners(self) -> list[ActorId]:
@@ -63,9 +69,14 @@ class Catalog:
         return who not in self._owners and not self.unreadable
 
     def count(self, who: ActorId) -> int:
-        """Records of one owner."""
+        """Records of one owner, archived turns with them."""
         facts = self._owners.get(who)
         return facts.count if facts else 0
+
+    def archived(self, who: ActorId) -> int:
+        """Archived turns of one owner."""
+        facts = self._owners.get(who)
+        return facts.archived if facts else 0
 
     def addressing(self, target: Hashable) -> list[ActorId]:
         """The owners of records that are addressed to a group or an actor."""
@@ -78,7 +89,7 @@ class Catalog:
             before = self._owners.pop(who, None)
             for target in before.targets - facts.targets if before else ():
                 self._addressing[target].discard(who)
-            self._total += facts.count - (before.count if before else 0)
+            self._total += facts.own - (before.own if before else 0)
             if facts.count:
                 self._owners[who] = facts
             for target in facts.targets - (before.targets if before else frozenset()):

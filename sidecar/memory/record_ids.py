@@ -12,6 +12,8 @@ import secrets
 from sidecar.memory.moments import Moment
 from sidecar.storage.keys import ActorId
 
+#: Begins the ids of archived turns of conversations.
+TURN_PREFIX = "lorekeeper-turn:"
 _PREFIX = "oga-memory-v1:"
 _DOMAIN = "OpenGameAgent.ExtensionOperationId.v1"
 REMEMBER = "remember_game_memory"

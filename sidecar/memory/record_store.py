@@ -173,6 +173,20 @@ class RecordStore:
             opened = self._open.save(who.save)
             return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id")[0]
 
+    def archive(self, who: ActorId, turns: Sequence[Record], *, most: int) -> int:
+        """Add archived turns of an actor's conversation, each once; the oldest beyond ``most`` are forgotten, and how
+        many those were is answered. They count for no capacity and no retention. Raises Corrupt."""
+        with self.opened(who) as owner:
+            known = owner.records().entries
+            new = [turn for turn in turns if turn.head.record_id not in known]
+            if not new:
+                return 0
+            self._states.ensure(who.save)
+            revision = self._states.changed(who.save).revision
+            self._append(owner, [add_row(turn, content_hash(turn), revision) for turn in new])
+            held = [record_id for record_id, entry in known.items() if entry.head.archived]
+            return self.forget(who, held[: max(0, len(held) - most)], at_once=False)
+
     def share(self, who: ActorId, record_id: str, shares: Sequence[Share]) -> tuple[Stored, int]:
         """Let others know a record; the record, and how many shares are new or better. Raises NotFound, Corrupt."""
         with self.opened(who) as owner:
@@ -222,10 +236,12 @@ class RecordStore:
         return self._open.waiting()
 
     def counted(self, who: ActorId) -> dict[str, int]:
-        """How many records an erasure would remove; 0 where they cannot be read."""
+        """How many records and archived turns an erasure would remove; 0 where they cannot be read."""
         if not self._disk.size(actor_folder(self._disk.root, who) / FILE):
-            return {"records": 0}
-        return {"records": self._open.save(who.save).catalog.count(who)}
+            return {"records": 0, "archived": 0}
+        catalog = self._open.save(who.save).catalog
+        archived = catalog.archived(who)
+        return {"records": catalog.count(who) - archived, "archived": archived}
 
     def erased(self, who: ActorId) -> None:
         """Forget what is kept in memory: the owner's folder is gone."""
@@ -296,10 +312,11 @@ class RecordStore:
         self._tell(owner.who)
 
     def _require_room(self, owner: OpenOwner, count: int) -> None:
-        most = self._limits.max_records_per_owner
-        if len(owner.records().entries) + count > most:
+        records, most = owner.records(), self._limits.max_records_per_owner
+        held = len(records.entries) - records.archived
+        if held + count > most:
             raise LimitReached(
-                f"'{owner_shown(owner.who)}' has {len(owner.records().entries)} records and {count} more do not fit; "
+                f"'{owner_shown(owner.who)}' has {held} records and {count} more do not fit; "
                 f"the limit is {most}; forget records or set a retention",
                 reason=Reason.TOO_MANY_RECORDS,
                 limit="records.max_records_per_owner",

@@ -86,6 +86,11 @@ class RecordHead:
     pinned: bool = False
     supersedes: str = ""
 
+    @property
+    def archived(self) -> bool:
+        """Whether it is a turn of a conversation that the daemon archived, and no memory that the game keeps."""
+        return self.kind is Kind.TURN and self.authority is Authority.ARCHIVE
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -11,7 +11,7 @@ from sidecar.memory.owner_records import Entry
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
     """What is None has no bound. Pinned records are always kept; records at least ``keep_importance`` important are
-    not dropped for their age."""
+    not dropped for their age. Archived turns are no concern of it: they have a bound of their own."""
 
     max_records: int | None = None
     max_age_ticks: int | None = None
@@ -21,6 +21,7 @@ class RetentionPolicy:
         """The ids of what is kept no longer: first the too old, then the least important and, of those, the oldest."""
         if self.max_age_ticks is None and (self.max_records is None or len(entries) <= self.max_records):
             return []
+        entries = [entry for entry in entries if not entry.head.archived]
         newest = _newest_ticks(entries)
         old = {entry.head.record_id for entry in entries if self._too_old(entry, newest)}
         surplus = len(entries) - len(old) - self.max_records if self.max_records is not None else 0

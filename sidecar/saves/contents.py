@@ -70,7 +70,7 @@ def _look_at_records(disk: Disk, path: Path) -> _Counts:
     records = OwnerRecords("")
     for line in _rows(disk, path):
         records.apply(line)
-    return {"records": len(records.entries)}
+    return {"records": len(records.entries) - records.archived}
 
 
 def _look_at_messages(disk: Disk, path: Path) -> _Counts:

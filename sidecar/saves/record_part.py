@@ -9,9 +9,11 @@ from typing import Any
 
 from sidecar.memory.groups import GroupStore
 from sidecar.memory.kept_answers import KeptAnswers
+from sidecar.memory.record_ids import TURN_PREFIX
 from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of
 from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.views import Views
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
@@ -19,9 +21,10 @@ from sidecar.storage.journal import Journal
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import save_folder
 
-_JOURNALS = ("records.jsonl", "archive.jsonl")
+_JOURNAL = "records.jsonl"
 _GROUPS = "groups.json"
 _ADD, _FORGET = b'"op":"add"', b'"op":"forget"'
+_ADD_TURN = f'"record":{{"id":"{TURN_PREFIX}'.encode()
 Row = Mapping[str, Any]
 
 
@@ -37,7 +40,10 @@ class RecordPart:
         indexer: Indexer,
         views: Views,
         answers: KeptAnswers,
+        *,
+        languages: SaveLanguages,
     ) -> None:
+        self._languages = languages
         self._disk = disk
         self._records = records
         self._groups = groups
@@ -69,23 +75,26 @@ class RecordPart:
             return {"records": catalog.total}
         folder = save_folder(self._disk.root, save)
         names = [name for name in self._disk.names(folder) if name.startswith("a-")]
-        return {"records": sum(self._count(folder / name / "records.jsonl") for name in names)}
+        return {"records": sum(self._count(folder / name / _JOURNAL) for name in names)}
 
     def _count(self, path: Path) -> int:
-        """Rows that add, without those that later rows forget. Within a text a quote is escaped: it counts for none."""
+        """Rows that add, without those that later rows forget and without archived turns. Within a text a quote is
+        escaped: it counts for none."""
         try:
             data = self._disk.read(path)
         except FileNotFoundError:
             return 0
         forgets = (line for line in data.split(b"\n") if _FORGET in line) if _FORGET in data else ()
-        return data.count(_ADD) - sum(len(json.loads(line)["row"]["ids"]) for line in forgets)
+        gone = (record_id for line in forgets for record_id in json.loads(line)["row"]["ids"])
+        forgotten = sum(not record_id.startswith(TURN_PREFIX) for record_id in gone)
+        return data.count(_ADD) - data.count(_ADD_TURN) - forgotten
 
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
         """Take erased actors out of groups, and out of whom records were shared with or told by."""
         changed = self._forget_in_groups(folder / _GROUPS, who, dry_run)
         for name in self._disk.names(folder):
-            for journal in _JOURNALS if name.startswith("a-") else ():
-                changed |= self._forget_in_journal(folder / name / journal, who, dry_run)
+            if name.startswith("a-"):
+                changed |= self._forget_in_journal(folder / name / _JOURNAL, who, dry_run)
         live = folder.parent == self._disk.root / "saves"
         if changed and live and not dry_run:
             save = str((read_json(self._disk, folder / "save.json") or {})["save_id"])
@@ -95,6 +104,7 @@ class RecordPart:
     def _forget_cached(self, save: str) -> None:
         self._indexer.rest(save)
         self._records.exchanged(save)
+        self._languages.forget(save)
         self._groups.forget_cached(save)
         self._views.forget(save)
         self._answers.forget(save)

@@ -5,10 +5,11 @@ The room stores them and checks what concerns it; those that take effect elsewhe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sidecar.errors import Corrupt
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import save_folder
@@ -21,9 +22,11 @@ _FILE = "settings.json"
 class SaveSettingsStore:
     """``settings`` are the contract's SaveSettings as JSON, with absent fields absent."""
 
-    def __init__(self, disk: Disk, states: SaveStates) -> None:
+    def __init__(self, disk: Disk, states: SaveStates, changed: Callable[[str], None]) -> None:
+        """``changed`` is told of each save whose settings were replaced."""
         self._disk = disk
         self._states = states
+        self._changed = changed
 
     def read(self, save: str) -> dict[str, Any]:
         """What was put; empty where nothing was. Raises Corrupt."""
@@ -38,8 +41,16 @@ class SaveSettingsStore:
         if settings == self.read(save):
             return
         self._states.ensure(save)
-        self._states.changed(save)
         self._write(save_folder(self._disk.root, save), settings)
+        self._changed(save)
+        self._states.changed(save)  # last: what was answered before belongs to the revision before
+
+    def languages(self, folder: str) -> Sequence[str]:
+        """The languages that the save in the folder of this name has put; none where they cannot be read."""
+        try:
+            return list(self._read(self._disk.root / "saves" / folder).get("languages", ()))
+        except Corrupt:
+            return ()
 
     def rename(self, folder: Path, name: str) -> None:
         """Give the save whose files are prepared in ``folder`` another name."""

@@ -39,8 +39,11 @@ class SaveService:
         states: SaveStates,
         access: SaveAccess,
         limits: SavesSettings,
+        language: str,
         paging: Paging,
     ) -> None:
+        """``language`` is that of a save that names none."""
+        self._language = language
         self._files = files
         self._players = players
         self._settings = settings
@@ -73,7 +76,7 @@ class SaveService:
         return save_pb2.GetSaveSettingsResponse(
             save=state_to(self._states.state(save)),
             settings=settings_to(stored),
-            effective=effective_settings(stored),
+            effective=effective_settings(stored, language=self._language),
         )
 
     async def PutSaveSettings(
@@ -85,7 +88,7 @@ class SaveService:
         stored = settings_from(request.settings, self._limits)
         await self._access.together(save, context, lambda: self._settings.put(save, stored))
         response = save_pb2.PutSaveSettingsResponse(
-            save=state_to(self._states.state(save)), effective=effective_settings(stored)
+            save=state_to(self._states.state(save)), effective=effective_settings(stored, language=self._language)
         )
         return self._answers.keep(asked, response)
 

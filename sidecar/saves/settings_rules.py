@@ -9,6 +9,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import save_pb2
+from sidecar.search.languages import code_of, is_known
 from sidecar.settings import SavesSettings
 
 _MAX_LANGUAGES = 16
@@ -42,6 +43,8 @@ def settings_from(message: save_pb2.SaveSettings, limits: SavesSettings) -> dict
     for place, language in enumerate(message.languages):
         if len(language) != 2 or not language.isascii() or not language.islower():
             raise _invalid(f"languages[{place}]", "must be a two-letter code in lower case, such as 'en'")
+        if not is_known(language):
+            raise _invalid(f"languages[{place}]", "is a language that no stemmer or rule is known for")
     for path, (low, high) in _RANGES.items():
         value = _at(message, path)
         if value is not None and not (low <= value and (high is None or value <= high)):
@@ -55,11 +58,11 @@ def settings_to(stored: Mapping[str, Any]) -> save_pb2.SaveSettings:
     return ParseDict(dict(stored), save_pb2.SaveSettings(), ignore_unknown_fields=True)
 
 
-def effective_settings(stored: Mapping[str, Any]) -> save_pb2.SaveSettings:
-    """The settings with what this room decides filled in."""
+def effective_settings(stored: Mapping[str, Any], *, language: str = "english") -> save_pb2.SaveSettings:
+    """The settings with what this room decides filled in; ``language`` is that of a save that names none."""
     message = settings_to(stored)
     if not message.languages:
-        message.languages.append("en")
+        message.languages.append(code_of(language))
     if message.HasField("automatic_checkpoints") and not message.automatic_checkpoints.HasField("keep"):
         message.automatic_checkpoints.keep = _KEPT
     return message

@@ -92,9 +92,9 @@ def _explanation_to(hit: Hit, query: Query) -> search_pb2.Explanation:
             for word in hit.explained
         ],
     )
-    now = query.wanted.at_or_before
-    if now is not None:
-        message.age_ticks = now.tick - hit.stored.record.head.moment.tick
+    now, moment = query.wanted.at_or_before, hit.stored.record.head.moment
+    if now is not None and moment.dated:
+        message.age_ticks = now.tick - moment.tick
     return message
 
 

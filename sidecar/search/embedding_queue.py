@@ -125,7 +125,7 @@ class EmbeddingQueue:
             await asyncio.to_thread(self._made, batch)
         except (LorekeeperError, OSError) as error:
             for one in batch:
-                self._owners.setdefault(one.who, [])
+                self._owners[one.who] = []  # what is missing is asked anew, this batch among it
             await self._wait_after(error)
 
     def _made(self, batch: Sequence[Wanted]) -> None:

@@ -1,6 +1,7 @@
 """The derived index of one save: what is known of its owners, and the words of their records.
 
-    owners   folder, address (JSON), size of its journal, number of its last row, records, targets (JSON)
+    owners   folder, address (JSON), size of its journal, number of its last row, records, targets (JSON), how many of
+             the records are archived turns
     words    owner, hash of the record's content → length in words, terms joined by spaces, hash of the text to embed
     near     owner, hash of the record's content → id of an earlier record that says nearly the same
 
@@ -47,8 +48,15 @@ MIGRATIONS = (
         PRIMARY KEY (owner, hash)
     ) WITHOUT ROWID
     """,
+    "ALTER TABLE owners ADD COLUMN archived INTEGER NOT NULL DEFAULT 0",
 )
-_OWNERS = "SELECT folder, address, size, last, records, targets FROM owners"
+#: Removes the words; their owners count as unfinished until they are written again.
+OUTDATED = "DELETE FROM words; UPDATE owners SET size = -1, records = 0"
+_OWNERS = "SELECT folder, address, size, last, records, targets, archived FROM owners"
+_WHOLE = (
+    "(typeof(hash) = 'text' AND typeof(length) = 'integer' AND length >= 0 AND typeof(terms) = 'text' "
+    "AND typeof(text) = 'blob' AND length(text) IN (0, 32))"
+)
 _OWN = "owner = (SELECT owner FROM owners WHERE folder = ?)"
 
 
@@ -62,6 +70,7 @@ class OwnerRow:
     last: int
     records: int
     targets: str
+    archived: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +111,32 @@ class Index:
 
     def words(self, folder: str) -> dict[str, WordsRow]:
         """The words of all of an owner's records, by content hash."""
-        query = f"SELECT hash, length, terms, text FROM words WHERE {_OWN}"
+        query = f"SELECT hash, length, terms, text FROM words WHERE {_OWN} AND {_WHOLE}"
         found = self._database.run(lambda database: database.execute(query, (folder,)).fetchall())
         return {row[0]: WordsRow(*row) for row in found or ()}
 
     def hashes(self, folder: str) -> set[str]:
-        """The content hashes of an owner's entries."""
-        query = f"SELECT hash FROM words WHERE {_OWN}"
+        """The content hashes of an owner's entries, damaged ones left out."""
+        query = f"SELECT hash FROM words WHERE {_OWN} AND {_WHOLE}"
         found = self._database.run(lambda database: database.execute(query, (folder,)).fetchall())
         return {row[0] for row in found or ()}
 
     def texts(self, folder: str | None = None) -> list[tuple[str, bytes]]:
         """The content hash of each record, of one owner or of all, with the hash of its text to embed."""
-        query = "SELECT hash, text FROM words" + (f" WHERE {_OWN}" if folder else "")
+        query = f"SELECT hash, text FROM words WHERE {_WHOLE}" + (f" AND {_OWN}" if folder else "")
         given = (folder,) if folder else ()
         return self._database.run(lambda database: database.execute(query, given).fetchall()) or []
+
+    def damaged(self, folder: str | None = None) -> dict[str, int]:
+        """How many entries of one owner or of all are not what was written, by the owner's folder."""
+        only = " AND folder = ?" if folder else ""
+        query = f"SELECT folder, count(*) FROM words JOIN owners USING (owner) WHERE NOT {_WHOLE}{only} GROUP BY folder"
+        given = (folder,) if folder else ()
+        return dict(self._database.run(lambda database: database.execute(query, given).fetchall()) or ())
+
+    def drop_damaged(self, folder: str) -> int:
+        """Remove the entries of an owner that are not what was written, to be written again; how many."""
+        return self._database.run(lambda database: _drop_damaged(database, folder)) or 0
 
     def note_near(self, folder: str, near: Mapping[str, str]) -> None:
         """Keep, by content hash, the ids of records that say nearly the same."""
@@ -124,11 +144,10 @@ class Index:
         rows = [(content, record_id, folder) for content, record_id in near.items()]
         self._database.run(lambda database: database.executemany(query, rows))
 
-    def near(self, folder: str, contents: Sequence[str]) -> dict[str, str]:
-        """What :meth:`note_near` kept of a few contents."""
-        query = f"SELECT hash, record FROM near WHERE {_OWN} AND hash IN ({','.join('?' * len(contents))})"
-        given = (folder, *contents)
-        return dict(self._database.run(lambda database: database.execute(query, given).fetchall()) or ())
+    def near(self, folder: str) -> dict[str, str]:
+        """What :meth:`note_near` kept of an owner."""
+        query = f"SELECT hash, record FROM near WHERE {_OWN}"
+        return dict(self._database.run(lambda database: database.execute(query, (folder,)).fetchall()) or ())
 
     def uses(self, texts: Sequence[bytes]) -> set[bytes] | None:
         """Which of a few texts any record has; None where that cannot be told."""
@@ -171,10 +190,10 @@ def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> list
     for update in updates:
         row = update.row
         database.execute(
-            "INSERT INTO owners (folder, address, size, last, records, targets) VALUES (?, ?, ?, ?, ?, ?) "
+            "INSERT INTO owners (folder, address, size, last, records, targets, archived) VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (folder) DO UPDATE SET size = excluded.size, last = excluded.last, "
-            "records = excluded.records, targets = excluded.targets",
-            (row.folder, row.address, row.size, row.last, row.records, row.targets),
+            "records = excluded.records, targets = excluded.targets, archived = excluded.archived",
+            (row.folder, row.address, row.size, row.last, row.records, row.targets, row.archived),
         )
         (owner,) = database.execute("SELECT owner FROM owners WHERE folder = ?", (row.folder,)).fetchone()
         for old in update.removed:
@@ -186,6 +205,13 @@ def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> list
             ((owner, words.hash, words.length, words.terms, words.text) for words in update.added),
         )
     return gone
+
+
+def _drop_damaged(database: sqlite3.Connection, folder: str) -> int:
+    dropped = database.execute(f"DELETE FROM words WHERE {_OWN} AND NOT {_WHOLE}", (folder,)).rowcount
+    if dropped:
+        database.execute("UPDATE owners SET size = -1 WHERE folder = ?", (folder,))
+    return dropped
 
 
 def _remove(database: sqlite3.Connection, folders: Iterable[str]) -> list[bytes]:

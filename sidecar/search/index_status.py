@@ -22,12 +22,12 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records, those whose words are in the index, entries without a record, owners that cannot be read."""
+    """Records, those whose words are in the index, entries without a record, entries that are damaged."""
 
     total: int
     terms_ready: int
     orphan: int
-    unreadable: int
+    damaged: int
     bytes: int
     version: str
     rebuilding: bool
@@ -48,7 +48,8 @@ class Rebuild:
 class IndexStatus:
     """Asks and mends the index; thread-safe."""
 
-    def __init__(self, store: RecordStore, indexes: Indexes, indexer: Indexer, version: Callable[[], str]) -> None:
+    def __init__(self, store: RecordStore, indexes: Indexes, indexer: Indexer, version: Callable[[str], str]) -> None:
+        """``version`` tells how the words of a save are cut."""
         self._store = store
         self._indexes = indexes
         self._indexer = indexer
@@ -61,8 +62,9 @@ class IndexStatus:
         owners = {folder_name(who): who for who in ([owner] if owner else catalog.owners())}
         rows = {row.folder: row for row in index.owners() if owner is None or row.folder in owners}
         known = {name: row.records for name, row in rows.items()}
+        damaged = index.damaged(folder_name(owner) if owner else None)
         total = sum(catalog.count(who) for who in owners.values())
-        ready = sum(min(catalog.count(who), known.get(name, 0)) for name, who in owners.items())
+        ready = sum(min(catalog.count(who), known.get(name, 0) - damaged.get(name, 0)) for name, who in owners.items())
         orphan = sum(
             max(0, count - catalog.count(owners[name]) if name in owners else count) for name, count in known.items()
         )
@@ -70,9 +72,9 @@ class IndexStatus:
             total=total,
             terms_ready=ready,
             orphan=orphan,
-            unreadable=catalog.unreadable,
+            damaged=sum(damaged.values()),
             bytes=index.size(),
-            version=self._version(),
+            version=self._version(save),
             rebuilding=save in self._rebuilding,
         )
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
-from sidecar.diagnostics import Report
+from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt
 from sidecar.memory.open_owner import OpenOwner
 from sidecar.memory.open_saves import facts_of
@@ -21,7 +22,7 @@ from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_catalog import OwnerFacts
 from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of, actor_row
-from sidecar.search.index import MIGRATIONS, Index, OwnerRow, OwnerUpdate, WordsRow
+from sidecar.search.index import MIGRATIONS, OUTDATED, Index, OwnerRow, OwnerUpdate, WordsRow
 from sidecar.search.words import WordSource
 from sidecar.settings import SearchSettings
 from sidecar.storage.background import Background
@@ -39,7 +40,8 @@ _ROWS_UNDER_LOCK = 64
 class Indexes:
     """The index of each save, opened when it is first needed. They also know what the catalog of a save needs."""
 
-    def __init__(self, root: Path, *, in_memory: bool, version: Callable[[], str], report: Report) -> None:
+    def __init__(self, root: Path, *, in_memory: bool, version: Callable[[str], str], report: Report) -> None:
+        """``version`` tells how words are cut now, in the save whose folder has this name."""
         self._root = root
         self._in_memory = in_memory
         self._version = version
@@ -71,7 +73,11 @@ class Indexes:
         self.opening(save)
         if self._in_memory or not self._path(save).exists():
             return {}
-        return {row.folder: _facts(row, save) for row in self.of(save).owners()}
+        known = {}
+        for row in self.of(save).owners():
+            with suppress(ValueError, TypeError):  # a damaged row says nothing: the owner's journal is read
+                known[row.folder] = _facts(row, save)
+        return known
 
     def counted(self, who: ActorId) -> dict[str, int]:
         """Nothing here counts as memory."""
@@ -106,9 +112,12 @@ class Indexes:
         with self._lock:
             index = self._open.get(name)
             if index is None:
-                path = None if self._in_memory else self._root / "index" / f"{name}.sqlite3"
-                index = self._open[name] = Index(DerivedDatabase(path, MIGRATIONS, self._version(), self._report))
+                index = self._open[name] = Index(self._database(name))
             return index
+
+    def _database(self, name: str) -> DerivedDatabase:
+        path = None if self._in_memory else self._root / "index" / f"{name}.sqlite3"
+        return DerivedDatabase(path, MIGRATIONS, lambda: self._version(name), self._report, outdated=OUTDATED)
 
     def _saves(self) -> list[str]:
         """The folder names of all saves that hold something."""
@@ -134,7 +143,9 @@ class Indexer:
         self._background = Background("indexer", self._work, delay_seconds=limits.index_delay_seconds, report=report)
         #: Called with each owner whose words were written.
         self.written: Callable[[ActorId], None] = lambda _who: None
+        self._report = report
         store.listen(self.changed)
+        words.lacking = self.mend
 
     def changed(self, who: ActorId) -> None:
         """An owner's records changed."""
@@ -146,6 +157,20 @@ class Indexer:
         """Owners of a save whose changes are not in the index yet."""
         with self._lock:
             return {who for who in self._dirty if who.save == save}
+
+    def mend(self, who: ActorId) -> None:
+        """Drop what is damaged of an owner's entries, tell of it, and have it written again."""
+        dropped = self._indexes.of(who.save).drop_damaged(folder_name(who))
+        if dropped:
+            what = "entries of the derived index were damaged; they were left out and are made again"
+            self._report(Diagnostic("terms_damaged", what, Severity.WARNING, {"entries": str(dropped)}))
+            self.changed(who)
+
+    def again(self, save: str) -> None:
+        """All that is indexed of a save has to be written again."""
+        catalog = self._store.catalog_at_hand(save)
+        for who in catalog.owners() if catalog else ():
+            self.changed(who)
 
     def bring_up(self, save: str, owners: Iterable[ActorId], *, force: bool = False) -> Iterator[Progress]:
         """Compare the index of some owners with their records and write what is missing, a batch at a time.
@@ -212,6 +237,8 @@ class Indexer:
         return replace(progress, added=added, removed=removed)
 
     def _owner_updates(self, index: Index, who: ActorId, *, compare: bool, force: bool) -> Iterator[OwnerUpdate]:
+        if compare:
+            self.mend(who)
         with self._store.opened(who) as owner:
             plan = _planned(index, owner, compare=compare, force=force)
         if plan is None:
@@ -274,12 +301,13 @@ def _row(owner: OpenOwner) -> OwnerRow:
         last=owner.records().last,
         records=facts.count,
         targets=json.dumps(sorted(map(_name, facts.targets)), ensure_ascii=False),
+        archived=facts.archived,
     )
 
 
 def _facts(row: OwnerRow, save: str) -> tuple[ActorId, OwnerFacts]:
     targets = frozenset(_target(name, save) for name in json.loads(row.targets))
-    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, targets)
+    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, targets, row.archived)
 
 
 def _name(target: Hashable) -> str:

@@ -1,8 +1,8 @@
 """Which language stems which script, and which words say nothing: a save's language made into rules.
 
-A save names one language; its texts may hold words of others. Each script has a usual language, and the save's own
-takes the place of the one of its script: a save in English stems Cyrillic as Russian, one in Spanish stems Latin as
-Spanish. Languages without a stemmer keep their words as they are.
+A save names one language or several; its texts may hold words of others. Each script has a usual language, and the
+first that a save names in a script takes its place: a save in English stems Cyrillic as Russian, one in Spanish stems
+Latin as Spanish, one in Ukrainian and German each as its own. Languages without a stemmer keep their words as they are.
 """
 
 from __future__ import annotations
@@ -70,20 +70,21 @@ Stem = Callable[[str], str]
 class Languages:
     """The stemmer and the stop words of each script. Stemming is not safe in two threads at once: callers lock."""
 
-    name: str
+    by_script: Mapping[str, str]
     version: str
     stems: Mapping[str, Stem]
     stop_words: Mapping[str, frozenset[str]]
     particles: Mapping[str, str]
 
     @classmethod
-    def of(cls, language: str) -> Languages:
-        """The rules for a save in the given language; ``InvalidInput`` when it is unknown."""
-        name = canonical_name(language)
-        by_script = languages_by_script(name)
+    def of(cls, *languages: str) -> Languages:
+        """The rules for a save in the given languages; ``InvalidInput`` when one is unknown."""
+        names = [canonical_name(language) for language in languages]
+        by_script = languages_by_script(*names)
+        unusual = [own for script, own in by_script.items() if _USUAL.get(script) != own]
         return cls(
-            name=name,
-            version=f"{name}/snowball-{_library_version()}",
+            by_script=MappingProxyType(by_script),
+            version=f"{'+'.join(unusual) or 'english'}/snowball-{_library_version()}",
             stems=MappingProxyType({script: _stemmer(own) for script, own in by_script.items()}),
             particles=MappingProxyType({script: _PARTICLES.get(own, "") for script, own in by_script.items()}),
             stop_words=MappingProxyType(
@@ -118,14 +119,25 @@ def canonical_name(language: str) -> str:
     return name
 
 
+def is_known(code: str) -> bool:
+    """Whether a save may name a language by this two-letter code."""
+    return code in _CODES
+
+
+def code_of(language: str) -> str:
+    """The shortest code of a language: ``German`` -> ``de``. Raises InvalidInput for one that is unknown."""
+    name = canonical_name(language)
+    return next(code for code, named in _CODES.items() if named == name)
+
+
 def known_languages() -> frozenset[str]:
     """The names of all languages that a save may have."""
     return frozenset(_CODES.values())
 
 
-def languages_by_script(name: str) -> dict[str, str]:
-    """The language of each script in a save of the given language."""
-    return _USUAL | {_SCRIPT.get(name, "latin"): name}
+def languages_by_script(*names: str) -> dict[str, str]:
+    """The language of each script in a save of the given languages; the first of a script holds."""
+    return _USUAL | {_SCRIPT.get(name, "latin"): name for name in reversed(names)}
 
 
 def _stemmer(language: str) -> Stem:

@@ -15,7 +15,7 @@ from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Corrupt, Unavailable
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
-from sidecar.memory.record_store import RecordStore
+from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.search.indexer import Indexes
 from sidecar.search.owner_texts import Wanted
 from sidecar.search.owner_view import OwnerView
@@ -44,8 +44,10 @@ class NearDuplicates:
         self._indexes = indexes
         self._similarity = similarity
         self._asked: OrderedDict[tuple[ActorId, str], float] = OrderedDict()
-        self._recent: OrderedDict[tuple[ActorId, str], str] = OrderedDict()
+        self._kept: OrderedDict[ActorId, dict[str, str]] = OrderedDict()
         self._lock = Lock()
+        #: Counts the records that were flagged since the start.
+        self.flagged = 0
 
     def flag_from(self, who: ActorId, content: str, similarity: float) -> None:
         """Another limit for one record. It is forgotten with the process; then the usual one holds."""
@@ -54,18 +56,19 @@ class NearDuplicates:
 
     def known(self, who: ActorId, contents: Sequence[str]) -> Mapping[str, str]:
         """By content hash, the ids of earlier records that say nearly the same and are still there."""
-        near = self._indexes.of(who.save).near(folder_name(who), contents) if contents else {}
-        with self._lock:
-            recent = {content: self._recent[who, content] for content in contents if (who, content) in self._recent}
-        near |= recent
-        if not near:
-            return near
+        flagged = self._of(who)
+        near = {content: flagged[content] for content in contents if content in flagged}
         try:
-            with self._store.opened(who) as owner:
-                entries = owner.records().entries
-                return {content: record_id for content, record_id in near.items() if record_id in entries}
+            return self._present(who, near) if near else near
         except Corrupt:
             return {}
+
+    def of(self, stored: Stored) -> str:
+        """The id of the earlier record that a record says nearly the same as; empty where there is none. For many
+        records at a time: it takes no lock and, but for the first of an owner, reads no file."""
+        near = self._of(stored.owner).get(stored.entry.content_hash, "")
+        owner = self._store.owner_at_hand(stored.owner) if near else None
+        return near if owner and near in owner.records().entries else ""
 
     def look(self, identity: EmbeddingIdentity, wanted: Iterable[Wanted]) -> None:
         """Look for records that say nearly the same as those that have just got their vector."""
@@ -73,11 +76,24 @@ class NearDuplicates:
             contents = {one.content: self._limit(who, one.content) for one in few}
             asked = {content: limit for content, limit in contents.items() if limit > 0}
             near = self._found(who, identity, asked) if asked else {}
-            with self._lock:
-                for content, record_id in near.items():
-                    _keep(self._recent, (who, content), record_id)
             if near:
+                self._of(who).update(near)
                 self._indexes.of(who.save).note_near(folder_name(who), near)
+                self.flagged += len(near)
+
+    def _of(self, who: ActorId) -> dict[str, str]:
+        """All that was flagged of an owner, by content hash."""
+        with self._lock:
+            known = self._kept.get(who)
+            if known is None:
+                known = self._indexes.of(who.save).near(folder_name(who))
+            _keep(self._kept, who, known)
+            return known
+
+    def _present(self, who: ActorId, near: Mapping[str, str]) -> dict[str, str]:
+        with self._store.opened(who) as owner:
+            entries = owner.records().entries
+            return {content: record_id for content, record_id in near.items() if record_id in entries}
 
     def _limit(self, who: ActorId, content: str) -> float:
         with self._lock:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sidecar.memory.moments import UNDATED
 from sidecar.memory.owner_records import Entry, OwnerRecords
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.search.context import ALONE, Neighbours, neighbours
@@ -172,12 +173,11 @@ class OwnerView:
     def _in_time(self, wanted: RecordFilter) -> Bools:
         now, since = wanted.at_or_before, wanted.at_or_after
         mask: Bools = self._found.data.copy()
-        for bound in (now, since):
-            if bound:
-                mask &= self.labelled([("timeline", bound.timeline)])
         if now:
+            mask &= self.labelled([("timeline", now.timeline), ("timeline", UNDATED.timeline)])
             mask &= self._ticks.data <= now.tick
         if since:
+            mask &= self.labelled([("timeline", since.timeline)])
             mask &= self._ticks.data >= since.tick
         if not wanted.include_expired:
             # The highest tick stands for "never", so "now" is compared without ever reaching it.

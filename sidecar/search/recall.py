@@ -131,7 +131,7 @@ class Recall:
             looked, degraded = self._looked_at(query, groups, catalog, stack)
             state = self._saves.state(query.who.save)
             visible = self._visible(query, looked, stages)
-            asked = self._words.analyzer.query(query.text) if query.text else None
+            asked = self._words.analyzer(query.who.save).query(query.text) if query.text else None
             options = query.options if meaning.vector is not None else query.options.by_words_only()
             ranking = Ranking(visible, asked.words if asked else None, options)
             stages.add(Stage.WORDS, len(visible), ranking.find_words())

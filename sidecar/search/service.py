@@ -19,6 +19,7 @@ from sidecar.search.answers import response_to
 from sidecar.search.at_hand import AtHand, NotAtHand, is_quick
 from sidecar.search.finder import Finder
 from sidecar.search.index_status import Counts, IndexStatus, Phase, Rebuild
+from sidecar.search.near_duplicates import NearDuplicates
 from sidecar.search.option_wire import options_from
 from sidecar.search.outcome import Degraded, Recalled
 from sidecar.search.recall import Query
@@ -43,18 +44,23 @@ class SearchService:
         at_hand: AtHand,
         status: IndexStatus,
         vectors: VectorIndex,
+        near: NearDuplicates,
         settings_of: Callable[[str], save_pb2.SaveSettings],
+        archived_for: Callable[[str], bool],
         saves: SaveStates,
         workers: Workers,
         limits: SearchSettings,
         record_limits: RecordSettings,
     ) -> None:
-        """``settings_of`` tells what a save has put as its defaults."""
+        """``settings_of`` tells what a save has put as its defaults, ``archived_for`` whether a role's archived turns
+        are searched."""
+        self._archived_for = archived_for
         self._finder = finder
         self._at_hand = at_hand
         self._answers = RecentAnswers(limits.max_recent_answers)
         self._status = status
         self._vectors = vectors
+        self._near = near
         self._settings_of = settings_of
         self._saves = saves
         self._workers = workers
@@ -72,6 +78,9 @@ class SearchService:
             return known
         found = await self._finder.find(query, semantic=request.require_semantic)
         response = response_to(found, query, request.limit, self._messages)
+        if found.identity is not None:
+            for message, hit in zip(response.hits, found.hits, strict=True):
+                message.record.near_duplicate_of = self._near.of(hit.stored)
         if version and not _passing(found) and response.ByteSize() <= _KEPT_BYTES:
             self._answers.keep(question, version, response)
         return response
@@ -81,7 +90,8 @@ class SearchService:
         if not is_quick(query):
             return b"", None
         with suppress(NotAtHand):
-            version = self._at_hand.version(query.who.save), self._vectors.version
+            save = self._at_hand.version(query.who.save)
+            version = save, self._vectors.version, self._near.flagged, query.wanted
             return request.SerializeToString(deterministic=True), version
         return b"", None
 
@@ -143,12 +153,12 @@ class SearchService:
         if asked < 0:
             raise InvalidInput("limit is below 0", reason=Reason.FIELD_INVALID, field="limit")
         wanted = checked_filter(filter_from(request.filter), "filter", self._record_limits)
-        leaves_out = request.HasField("include_archive") and not request.include_archive
+        archive = request.include_archive if request.HasField("include_archive") else self._archived_for(who.role)
         return Query(
             who=who,
             owners=allowed_owners(who, named, sources),
             text=checked_text(request.text, "text", self._limits.max_query_chars),
-            wanted=without_archive(wanted) if leaves_out else wanted,
+            wanted=wanted if archive else without_archive(wanted),
             limit=min(asked, self._limits.max_hits),
             groups=request.include_groups if request.HasField("include_groups") else not named,
             shared=request.include_shared if request.HasField("include_shared") else not named,
@@ -169,15 +179,16 @@ class SearchService:
         stale = min(known.stale, terms.total - ready)
         pending = terms.total - ready - stale
         behind = self._vectors.identity is not None and pending + stale > 0
+        damaged = terms.damaged + known.damaged
         message = search_pb2.GetIndexStatusResponse(
-            state=_state(terms, pending=pending, stale=stale),
+            state=_state(terms, pending=pending, stale=stale, damaged=damaged),
             total=terms.total,
             ready=ready,
             pending=pending,
             stale=stale,
             orphan=terms.orphan,
-            requires_rebuild=terms.orphan > 0 or terms.terms_ready < terms.total or behind,
-            damaged=terms.unreadable,
+            requires_rebuild=terms.orphan > 0 or terms.terms_ready < terms.total or behind or damaged > 0,
+            damaged=damaged,
             terms_ready=terms.terms_ready,
             tokenizer_version=terms.version,
             rebuilding=terms.rebuilding,
@@ -194,12 +205,12 @@ def _scope(request: Any) -> tuple[str, ActorId | None]:
     return save, actor_in(request.owner, save, "owner") if request.HasField("owner") else None
 
 
-def _state(terms: Counts, *, pending: int, stale: int) -> search_pb2.IndexState.ValueType:
+def _state(terms: Counts, *, pending: int, stale: int, damaged: int) -> search_pb2.IndexState.ValueType:
     if not terms.total and not terms.orphan:
         return search_pb2.INDEX_STATE_EMPTY
     if stale:
         return search_pb2.INDEX_STATE_REBUILD_REQUIRED
-    return search_pb2.INDEX_STATE_DEGRADED if pending or terms.orphan else search_pb2.INDEX_STATE_READY
+    return search_pb2.INDEX_STATE_DEGRADED if pending or terms.orphan or damaged else search_pb2.INDEX_STATE_READY
 
 
 def _passing(found: Recalled) -> bool:

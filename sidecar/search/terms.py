@@ -77,16 +77,16 @@ class Analysis:
 
 
 class Analyzer:
-    """Turns texts into words for one language (a name such as ``german`` or a code such as ``de``).
+    """Turns texts into words for some languages (names such as ``german`` or codes such as ``de``), as a rule one.
 
     Safe to share between threads. Words are remembered (65,536 at most), because stemming is slow and words repeat.
     Of a word longer than 128 code points only those are looked at.
     Raises ``InvalidInput`` for a language that it does not know.
     """
 
-    def __init__(self, language: str = "english") -> None:
-        self._languages = Languages.of(language)
-        self._turkic = self._languages.name in {"turkish", "azerbaijani"}
+    def __init__(self, *languages: str) -> None:
+        self._languages = Languages.of(*languages)
+        self._turkic = self._languages.by_script["latin"] in {"turkish", "azerbaijani"}
         self._lock = threading.Lock()
         self._remembered = lru_cache(maxsize=CACHED_WORDS)(self._split)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sidecar.errors import Denied, InvalidInput, LorekeeperError, Reason
 from sidecar.memory.moments import Moment
-from sidecar.memory.record_filter import RecordFilter, checked_filter
+from sidecar.memory.record_filter import RecordFilter, checked_filter, without_archive
 from sidecar.memory.remember_tool import KINDS, id_schema, kind_of
 from sidecar.memory.tool import ToolAnswer, ToolSpec, refused_answer
 from sidecar.memory.tool_arguments import Arguments, now_of
@@ -66,9 +67,15 @@ class SearchTool:
     mutating = False
 
     def __init__(
-        self, find: Callable[[Query], Recalled], limits: RecordSettings, offers: Callable[[str, str], bool]
+        self,
+        find: Callable[[Query], Recalled],
+        limits: RecordSettings,
+        offers: Callable[[str, str], bool],
+        archived_for: Callable[[str], bool],
     ) -> None:
-        """``find`` searches; ``offers`` tells whether a role id has a tool, by its name."""
+        """``find`` searches; ``offers`` tells whether a role id has a tool, by its name, and ``archived_for`` whether
+        its archived turns are searched."""
+        self._archived_for = archived_for
         self._find = find
         self._limits = limits
         self._offers = offers
@@ -79,7 +86,10 @@ class SearchTool:
     def call(self, who: ActorId, call: ToolCall) -> ToolAnswer:
         now = now_of(call.moment, SEARCH)
         try:
-            hits = self._find(_query(who, call, now, self._limits)).hits
+            query = _query(who, call, now, self._limits)
+            if not self._archived_for(who.role):
+                query = replace(query, wanted=without_archive(query.wanted))
+            hits = self._find(query).hits
         except LorekeeperError as error:
             return refused_answer(error)
         memories = _fitting([_memory(hit) for hit in hits], self._limits.max_tool_result_chars)
@@ -138,7 +148,7 @@ def _memory(hit: Hit) -> dict[str, Any]:
         "kind": head.kind.value.capitalize(),
         "payload": json.loads(record.payload),
         "timelineId": head.moment.timeline,
-        "tick": head.moment.tick,
+        "tick": head.moment.tick if head.moment.dated else None,
         "importance": head.importance,
         "tags": list(head.tags),
         "expiresAtTick": head.expires.tick if head.expires else None,

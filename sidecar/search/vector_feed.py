@@ -53,9 +53,16 @@ class VectorFeed:
     ) -> tuple[dict[bytes, NDArray[np.float32]], list[bytes]]:
         """The vectors that are there, and the hashes of damaged ones, which are removed to be made again."""
         found, damaged = self.store.load_many(identity, hashes)
+        self._remove_damaged(identity, damaged)
+        return found, damaged
+
+    def mend(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> None:
+        """Remove those of some vectors that are damaged, so that they are missing and are made again."""
+        self._remove_damaged(identity, self.store.damaged(identity, hashes))
+
+    def _remove_damaged(self, identity: EmbeddingIdentity, damaged: Sequence[bytes]) -> None:
         if damaged:
             self.store.remove(damaged, identity=identity)
             details = {"entries": str(len(damaged))}
             what = "vectors were damaged; they were left out and are made again"
             self._report(Diagnostic("vectors_damaged", what, Severity.WARNING, details))
-        return found, damaged

@@ -20,16 +20,19 @@ from sidecar.search.index_status import Phase, Rebuild
 from sidecar.search.indexer import Indexes
 from sidecar.search.outcome import Degraded
 from sidecar.search.owner_texts import OwnerTexts, Wanted
+from sidecar.search.vector_feed import VectorFeed
 from sidecar.search.vector_maker import VectorMaker
 from sidecar.storage.keys import ActorId, folder_name
 
 
 @dataclass(frozen=True, slots=True)
 class VectorCounts:
-    """Records with a vector of the active identity (or with nothing to embed), and those with one of another."""
+    """Records with a vector of the active identity (or with nothing to embed), those with one of another, and those
+    whose vector is damaged: these are none of both."""
 
     ready: int = 0
     stale: int = 0
+    damaged: int = 0
 
 
 class VectorGarbage:
@@ -64,6 +67,7 @@ class VectorIndex:
         self,
         engine: EmbeddingEngine,
         vectors: VectorStore,
+        feed: VectorFeed,
         store: RecordStore,
         indexes: Indexes,
         texts: OwnerTexts,
@@ -74,6 +78,7 @@ class VectorIndex:
     ) -> None:
         self._engine = engine
         self._vectors = vectors
+        self._feed = feed
         self._store = store
         self._indexes = indexes
         self._texts = texts
@@ -105,10 +110,14 @@ class VectorIndex:
             return VectorCounts()
         folder = folder_name(owner) if owner else None
         held = Counter(text for _, text in self._indexes.of(save).texts(folder))
-        missing = self._vectors.missing(identity, [text for text in held if text])
-        stale = self._vectors.elsewhere(identity, missing)
+        texts = [text for text in held if text]
+        damaged = set(self._vectors.damaged(identity, texts))
+        missing = {*self._vectors.missing(identity, texts), *damaged}
+        stale = self._vectors.elsewhere(identity, [*(missing - damaged)])
         return VectorCounts(
-            ready=held.total() - sum(held[text] for text in missing), stale=sum(held[text] for text in stale)
+            ready=held.total() - sum(held[text] for text in missing),
+            stale=sum(held[text] for text in stale),
+            damaged=sum(held[text] for text in damaged),
         )
 
     async def rebuild(self, save: str, owner: ActorId | None = None, *, force: bool = False) -> AsyncIterator[Rebuild]:
@@ -142,7 +151,11 @@ class VectorIndex:
         identity = self.identity
         if force or identity is None:
             return await asyncio.to_thread(self._texts.all_of, who)
-        return await asyncio.to_thread(self._texts.missing, who, identity)
+        return await asyncio.to_thread(self._missing, who, identity)
+
+    def _missing(self, who: ActorId, identity: EmbeddingIdentity) -> list[Wanted]:
+        self._feed.mend(identity, [one.text for one in self._texts.all_of(who)])
+        return self._texts.missing(who, identity)
 
     async def _cleaned(self) -> int:
         identity = self.identity

@@ -13,33 +13,30 @@ from sidecar.storage.keys import ActorId
 
 
 class Views:
-    """Thread-safe. A view belongs to the opened owner that it was made from: when the journal is opened anew, so is
-    the view."""
+    """Thread-safe. A view belongs to the opened owner and to the way of cutting words that it was made with: when the
+    journal is opened anew, or the save has another language, so is the view."""
 
     def __init__(self, words: WordSource, limits: SearchSettings) -> None:
         self._words = words
         self._limits = limits
-        self._views: OrderedDict[ActorId, tuple[OpenOwner, OwnerView]] = OrderedDict()
+        self._views: OrderedDict[ActorId, tuple[OpenOwner, OwnerView, str]] = OrderedDict()
         self._rows = 0
         self._lock = Lock()
 
     def of(self, owner: OpenOwner) -> tuple[OwnerView, bool]:
         """The view of a locked owner, up to date, and whether it was there already. Raises Corrupt."""
-        with self._lock:
-            known = self._views.get(owner.who)
-        view = known[1] if known and known[0] is owner and not known[1].mostly_gone else OwnerView()
+        known, version = self._known(owner), self._words.version(owner.who.save)
+        view = known if known and not known.mostly_gone else OwnerView()
         before = len(view.entries)
         view.follow(owner.records(), lambda entries: self._words.words_of(owner, entries))
-        if len(view.entries) != before or not known or known[1] is not view:
-            self._keep(owner, view)
+        if len(view.entries) != before or known is not view:
+            self._keep(owner, view, version)
         return view, before > 0
 
     def lag(self, owner: OpenOwner) -> int:
         """How many records the view of a locked owner has still to take in."""
-        known = self._views.get(owner.who)
-        if known is None or known[0] is not owner:
-            return len(owner.records().entries)
-        return len(owner.records().after(known[1].seen))
+        known = self._known(owner)
+        return len(owner.records().after(known.seen) if known else owner.records().entries)
 
     def forget(self, save: str) -> None:
         """Drop the views of a save."""
@@ -47,10 +44,17 @@ class Views:
             for who in [who for who in self._views if who.save == save]:
                 self._drop(who)
 
-    def _keep(self, owner: OpenOwner, view: OwnerView) -> None:
+    def _known(self, owner: OpenOwner) -> OwnerView | None:
+        with self._lock:
+            known = self._views.get(owner.who)
+        if known is None or known[0] is not owner or known[2] != self._words.version(owner.who.save):
+            return None
+        return known[1]
+
+    def _keep(self, owner: OpenOwner, view: OwnerView, version: str) -> None:
         with self._lock:
             self._drop(owner.who)
-            self._views[owner.who] = (owner, view)
+            self._views[owner.who] = (owner, view, version)
             view.counted = len(view.entries)
             self._rows += view.counted
             while len(self._views) > 1 and self._over():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.memory.records import Record, searched_text
 from sidecar.search.index import Index, WordsRow
 from sidecar.search.owner_view import Words
+from sidecar.search.save_languages import SaveLanguages
+from sidecar.storage.keys import ActorId
 
 if TYPE_CHECKING:
     from sidecar.search.terms import Analyzer
@@ -32,27 +33,30 @@ def embedded_text(record: Record) -> str:
     return searched_text(record).replace("\0", " ").strip()
 
 
+def words_version(analyzer: Analyzer) -> str:
+    """Names everything that the words and hashes of a text depend on."""
+    return f"{analyzer.version}+{_TEXT_VERSION}"
+
+
 class WordSource:
     """Thread-safe. Words of records that were just added are kept for the index, which comes behind."""
 
-    def __init__(self, store: RecordStore, index_of: Callable[[str], Index], language: str) -> None:
+    def __init__(self, store: RecordStore, index_of: Callable[[str], Index], languages: SaveLanguages) -> None:
         self._store = store
         self._index_of = index_of
-        self._language = language
-        self._recent: OrderedDict[str, WordsRow] = OrderedDict()
+        self._languages = languages
+        self._recent: OrderedDict[tuple[str, str], WordsRow] = OrderedDict()
         self._lock = Lock()
+        #: Called with an owner of whom the index knows less than there is: some of it may be damaged.
+        self.lacking: Callable[[ActorId], None] = lambda _who: None
 
-    @property
-    def version(self) -> str:
-        """Names everything that the words and hashes of a text depend on."""
-        return f"{self.analyzer.version}+{_TEXT_VERSION}"
+    def version(self, save: str) -> str:
+        """Names everything that the words and hashes of a save's texts depend on."""
+        return words_version(self.analyzer(save))
 
-    @cached_property
-    def analyzer(self) -> Analyzer:
-        """Cuts texts into words; loaded at the first need."""
-        from sidecar.search.terms import Analyzer
-
-        return Analyzer(self._language)
+    def analyzer(self, save: str) -> Analyzer:
+        """Cuts the texts of a save into words; loaded at the first need."""
+        return self._languages.analyzer(save)
 
     def words_of(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Words]:
         """The words of entries of a locked owner. Raises Corrupt."""
@@ -64,27 +68,33 @@ class WordSource:
 
     def rows(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[WordsRow]:
         """The words of entries of a locked owner, cut from their records. Raises Corrupt."""
+        analyzer = self.analyzer(owner.who.save)
         with self._lock:
-            known = [self._recent.get(entry.content_hash) for entry in entries]
+            known = [self._recent.get((analyzer.version, entry.content_hash)) for entry in entries]
         missing = [entry for entry, row in zip(entries, known, strict=True) if row is None]
         whole = self._store.stored_many(owner, missing)
         for entry, row in zip(entries, known, strict=True):
-            yield row or self._cut(entry, next(whole))
+            yield row or self._cut(analyzer, entry, next(whole))
 
-    def _cut(self, entry: Entry, stored: Stored) -> WordsRow:
-        analysis, text = self.analyzer.analyse(searched_text(stored.record)), embedded_text(stored.record)
+    def _cut(self, analyzer: Analyzer, entry: Entry, stored: Stored) -> WordsRow:
+        analysis, text = analyzer.analyse(searched_text(stored.record)), embedded_text(stored.record)
         hashed = text_hash(text) if text else b""
         row = WordsRow(entry.content_hash, analysis.length, " ".join(analysis.terms), hashed)
-        self._keep(row)
+        self._keep(analyzer, row)
         return row
 
-    def _keep(self, row: WordsRow) -> None:
+    def _keep(self, analyzer: Analyzer, row: WordsRow) -> None:
         if len(row.terms) > _KEPT_CHARS:
             return
         with self._lock:
-            self._recent[row.hash] = row
+            self._recent[analyzer.version, row.hash] = row
             if len(self._recent) > _KEPT:
                 self._recent.popitem(last=False)
 
     def _known(self, owner: OpenOwner, entries: Sequence[Entry]) -> dict[str, WordsRow]:
-        return self._index_of(owner.who.save).words(owner.folder_name) if len(entries) >= _WORTH_ASKING else {}
+        if len(entries) < _WORTH_ASKING:
+            return {}
+        known = self._index_of(owner.who.save).words(owner.folder_name)
+        if len(known) < len(entries):
+            self.lacking(owner.who)
+        return known

@@ -1,7 +1,8 @@
 """An SQLite file that holds only what can be built again, and may vanish, break or be locked at any time.
 
 Whoever uses it goes on without it: a read that cannot be made answers None. A file that cannot be understood is thrown
-away and begun anew; one that is only busy is left alone.
+away and begun anew; one that is only busy is left alone; one that was made in another way is emptied of what that
+concerns.
 """
 
 from __future__ import annotations
@@ -34,12 +35,17 @@ _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_READONLY", "S
 class DerivedDatabase:
     """One file, or process memory without a ``path``. Thread-safe: one call at a time."""
 
-    def __init__(self, path: Path | None, migrations: Sequence[str], version: str, report: Report) -> None:
+    def __init__(
+        self, path: Path | None, migrations: Sequence[str], version: Callable[[], str], report: Report, *, outdated: str
+    ) -> None:
         """``migrations`` are SQL scripts, applied once each in their order. ``version`` names everything that the
-        content depends on: a file of another one is thrown away."""
+        content depends on now: where the file has another one, the script ``outdated`` removes what has to be made
+        again."""
         self._path = path
         self._migrations = migrations
         self._version = version
+        self._outdated = outdated
+        self._made_by = ""
         self._report = report
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -88,6 +94,8 @@ class DerivedDatabase:
                 self._path or _IN_MEMORY, timeout=_BUSY_SECONDS, check_same_thread=False, cached_statements=32
             )
             self._prepare(self._connection)
+        if self._made_by != self._version():
+            self._make_anew(self._connection, self._version())
         return self._connection
 
     def _prepare(self, database: sqlite3.Connection) -> None:
@@ -99,11 +107,14 @@ class DerivedDatabase:
             database.executescript(f"BEGIN; {migration}; PRAGMA user_version = {number}; COMMIT;")
         database.execute("CREATE TABLE IF NOT EXISTS made_by (version TEXT NOT NULL)")
         made_by = database.execute("SELECT version FROM made_by").fetchone()
-        if made_by is None:
-            with database:
-                database.execute("INSERT INTO made_by VALUES (?)", (self._version,))
-        elif made_by[0] != self._version:
-            raise ValueError("made in another way")
+        self._made_by = made_by[0] if made_by else ""
+
+    def _make_anew(self, database: sqlite3.Connection, version: str) -> None:
+        """Remove what was made in another way, and note how it is made from now on, in one transaction."""
+        database.executescript(f"BEGIN; {self._outdated}; DELETE FROM made_by;")
+        database.execute("INSERT INTO made_by VALUES (?)", (version,))
+        database.commit()
+        self._made_by = version
 
     def _tell(self, code: str, what: str) -> None:
         details = {"file": self._path.name if self._path else _IN_MEMORY}

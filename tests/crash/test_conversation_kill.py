@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 from chat_client import SUMMARY, Chat, parts
 from compaction_samples import policy
+from record_samples import archived, store_on
 
 from sidecar.chat.archive import Archive
 from sidecar.chat.conversations import Conversations
@@ -63,11 +64,12 @@ class CrashingDisk(SessionDisk):
 def opened(disk):
     actors, saves = Actors(disk), SaveStates(disk)
     histories = HistoryStore(disk, actors, saves, ChatSettings(max_messages=6), lambda diagnostic: None)
-    summaries, archive = SummaryStore(disk, actors, saves), Archive(disk, actors)
+    summaries, records = SummaryStore(disk, actors, saves), store_on(disk, actors, saves)
+    archive = Archive(lambda: records, most=1_000, report=lambda diagnostic: None)
     conversations = Conversations(
         histories=histories, summaries=summaries, archive=archive, epoch=lambda save: saves.state(save).epoch
     )
-    return conversations, archive
+    return conversations, records
 
 
 def say(conversations, text):
@@ -90,10 +92,19 @@ def play(disk, acknowledged):
 
 
 def where_things_are(disk):
-    conversations, archive = opened(CrashingDisk(after=disk))
+    conversations, records = opened(CrashingDisk(after=disk))
     snapshot = conversations.begin(WHO, limits(), COUNTER).run()
-    folded = [line.removeprefix("- user: ") for line in snapshot.summary.splitlines()[1:]]
-    return folded, [message.content for message in snapshot.recent], [row.content for row in archive.read(WHO)]
+    whole = [stored.record.text for stored in archived(records, WHO)]
+    return lines(snapshot.summary), [message.content for message in snapshot.recent], whole
+
+
+def folded_for_good(disk):
+    conversations, _ = opened(CrashingDisk(after=disk))
+    return lines(conversations.begin(WHO, limits(), COUNTER).base.text)
+
+
+def lines(summary):
+    return [line.removeprefix("- user: ") for line in summary.splitlines()[1:]]
 
 
 def test_wherever_it_dies_each_message_that_was_told_is_in_one_place():
@@ -105,12 +116,13 @@ def test_wherever_it_dies_each_message_that_was_told_is_in_one_place():
             ended = False
         else:
             ended = True
-        folded, verbatim, archived = where_things_are(disk)
+        folded, verbatim, whole = where_things_are(disk)
         found = folded + verbatim
         assert sorted(found) == sorted(set(found)), f"after {writes} writes"
         assert set(acknowledged) <= set(found)
         assert len(set(found) - set(acknowledged)) <= 1
-        assert len(archived) == len(set(archived))
+        assert len(whole) == len(set(whole))
+        assert set(folded_for_good(disk)) <= set(whole)
         if ended:
             assert writes > 15
             return

@@ -9,7 +9,6 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecar.chat.archive import Archive
 from sidecar.chat.history_store import HistoryStore
 from sidecar.chat.salvage import check_conversation, check_summary
 from sidecar.chat.wire import add_entries, add_messages
@@ -84,19 +83,6 @@ def test_a_history_is_read_or_told_to_be_damaged(data):
     messages, transcript = chat_pb2.ListMessagesResponse(), chat_pb2.ListTranscriptResponse()
     add_messages(messages.messages, history.chat)
     add_entries(transcript.entries, history.transcript)
-
-
-@settings(max_examples=150, deadline=None)
-@given(journals)
-def test_an_archive_is_read_or_told_to_be_damaged(data):
-    disk, actors, _, file = world("archive.jsonl", data)
-    archive = Archive(disk, actors)
-    try:
-        assert archive.count(WHO) == len(list(archive.read(WHO)))
-    except Corrupt:
-        assert disk.read(file) == data
-        archive.clear(WHO)
-        assert archive.count(WHO) == 0
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,15 +1,18 @@
 """Rows C and F of the cases, and the faults of hybrid search, over a real socket with an embedding server F."""
 
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
+import grpc
 import pytest
 from client import failure
 from fake_meaning import fake_meaning
 from records_client import Records, m, wanted
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2, system_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, save_pb2_grpc, search_pb2, system_pb2
 
 pytestmark = pytest.mark.embeds
 READY, PENDING = memory_pb2.EMBEDDING_STATE_READY, memory_pb2.EMBEDDING_STATE_PENDING
@@ -406,6 +409,26 @@ def test_a_damaged_vector_is_left_out_told_and_made_again(meaning, make_daemon, 
     until(lambda: not records.search("cat bread").degraded)
 
 
+@pytest.mark.parametrize("value", [b"\x00" * 8, b"\x00\x00\xc0\x7f" * 2], ids=["zero", "nan"])
+def test_c6_c7_damaged_vectors_are_counted_and_made_again_by_a_rebuild(meaning, make_daemon, actor, value):
+    daemon = make_daemon(*meaning.settings()).start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"), m("m2", "bread"))
+    all_ready(records, 2)
+    daemon.stop()
+    spoil(daemon.folder, "UPDATE vectors SET value = ? WHERE id = 1", value)
+    records = Records(daemon.restart().client, actor)
+    until(lambda: records.status().HasField("identity"))
+    status = records.status()
+    assert (status.total, status.ready, status.pending, status.stale, status.damaged) == (2, 1, 1, 0, 1)
+    assert (status.state, status.requires_rebuild) == (search_pb2.INDEX_STATE_DEGRADED, True)
+    (*_, done) = records.rebuild(vectors=True)
+    assert (done.skipped, done.failed) == (1, 0)
+    status = records.status()
+    assert (status.ready, status.damaged, status.requires_rebuild) == (2, 0, False)
+    assert not records.search("cat bread").degraded
+
+
 def test_c10_c13_vectors_that_are_garbled_or_deleted_are_made_again(meaning, make_daemon, actor):
     daemon = make_daemon(*meaning.settings()).start()
     records = Records(daemon.client, actor)
@@ -461,16 +484,74 @@ def count_vectors(folder) -> int:
         database.close()
 
 
+# owners erased and saves restored under a search
+
+
+@contextmanager
+def searching(ask, *, threads: int = 3):
+    """Asks again and again; what was answered, and the codes of calls that were ended, once it is over."""
+    answers, ended, over = [], [], threading.Event()
+
+    def ask_on():
+        while not over.is_set():
+            try:
+                answers.append(ask())
+            except grpc.RpcError as error:
+                ended.append(error.code().name)
+
+    with ThreadPoolExecutor(threads) as pool:
+        asking = [pool.submit(ask_on) for _ in range(threads)]
+        try:
+            until(lambda: len(answers) > threads)
+            yield answers, ended
+        finally:
+            over.set()
+        for one in asking:
+            one.result()
+
+
 def test_an_owner_that_is_erased_while_it_is_searched_leaves_whole_answers(house):
     records = house()
     records.add(*(m(f"m{n}", f"feline {n}") for n in range(200)))
     all_ready(records, 200)
-    with ThreadPoolExecutor(2) as threads:
-        searches = [threads.submit(records.search, "feline", limit=200) for _ in range(20)]
+    with searching(lambda: records.search("feline", limit=200)) as (answers, ended):
         records.memory.EraseActor(memory_pb2.EraseActorRequest(actor=records.actor))
-        counts = {len(search.result().hits) for search in searches}
-    assert counts <= {0, 200}
-    assert records.found("feline") == []
+        until(lambda: not answers[-1].hits)
+    assert {len(answer.hits) for answer in answers} == {0, 200}
+    assert not any("INDEX_DAMAGED" in degraded(answer) for answer in answers)
+    assert set(ended) <= {"ABORTED", "FAILED_PRECONDITION"}
+
+
+def test_an_owner_that_is_erased_while_others_search_what_it_shared_leaves_the_rest(house):
+    records = house()
+    witness = records.other("witness")
+    records.add(*(m(f"own{n}", f"feline {n}") for n in range(30)), actor=witness)
+    records.add(*(m(f"m{n}", f"feline {n}", audience=["*"]) for n in range(30)))
+    all_ready(records, 60)
+    with searching(lambda: records.search("feline", witness, limit=200)) as (answers, ended):
+        records.memory.EraseActor(memory_pb2.EraseActorRequest(actor=records.actor))
+        until(lambda: len(answers[-1].hits) == 30)
+    assert {len(answer.hits) for answer in answers} == {30, 60}
+    assert set(ended) <= {"ABORTED", "FAILED_PRECONDITION"}
+
+
+def test_a_save_that_is_restored_while_it_is_searched_answers_from_one_epoch(house):
+    records = house()
+    saves = save_pb2_grpc.SaveServiceStub(records.channel)
+    slot = {"save_id": records.actor.save_id}
+    records.add(*(m(f"old{n}", f"feline {n}") for n in range(60)))
+    kept = saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(**slot)).checkpoint.checkpoint_id
+    records.add(*(m(f"new{n}", f"feline {60 + n}") for n in range(60)))
+    all_ready(records, 120)
+    with searching(lambda: records.search("feline", limit=200)) as (answers, ended):
+        for _ in range(4):
+            saves.RestoreCheckpoint(save_pb2.RestoreCheckpointRequest(checkpoint_id=kept, **slot))
+        until(lambda: answers[-1].save.epoch == 4)
+    for answer in answers:
+        found = {hit.record.record_id for hit in answer.hits}
+        assert len(found) == (60 if answer.save.epoch else 120)
+        assert not answer.save.epoch or not any(record_id.startswith("new") for record_id in found)
+    assert set(ended) <= {"ABORTED", "FAILED_PRECONDITION"}
 
 
 # near duplicates
@@ -485,6 +566,10 @@ def test_a_record_that_says_nearly_the_same_is_flagged_never_dropped(house):
     until(lambda: records.get("second").near_duplicate_of == "first")
     assert records.get("goal").near_duplicate_of == records.get("bread").near_duplicate_of == ""
     assert records.get("first").near_duplicate_of == ""
+    near = {hit.record.record_id: hit.record.near_duplicate_of for hit in records.search("cat").hits}
+    assert near == {"first": "", "second": "first", "goal": "", "bread": ""}
+    records.forget("first")
+    assert {hit.record.near_duplicate_of for hit in records.search("cat").hits} == {""}
 
 
 def test_a_text_that_was_embedded_before_is_flagged_in_the_answer(house):

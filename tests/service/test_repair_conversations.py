@@ -51,7 +51,7 @@ def test_nothing_is_wrong_with_a_whole_conversation(folder):
     assert run("doctor", folder).stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", ["history.jsonl", "archive.jsonl"])
+@pytest.mark.parametrize("name", ["history.jsonl", "records.jsonl"])
 def test_a_bad_line_is_found_and_the_others_are_kept(daemon, folder, name):
     bad = damaged(one(folder, name))
     (found,) = json.loads(run("doctor", folder).stdout)

@@ -41,6 +41,7 @@ class Game:
             actors=self.rooms.actors,
             saves=self.rooms.saves,
             workers=self.rooms.workers,
+            records=self.rooms.records.followed_store,
             documents=self.rooms.documents,
             toolbox=self.rooms.toolbox,
             roles=self.rooms.roles,

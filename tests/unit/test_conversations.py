@@ -10,6 +10,7 @@ import pytest
 from compaction_samples import policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from record_samples import archived, store_on
 
 from sidecar.chat.actor_part import ConversationPart
 from sidecar.chat.archive import Archive
@@ -51,7 +52,9 @@ class World:
         actors, saves = Actors(self.disk), SaveStates(self.disk)
         self.histories = HistoryStore(self.disk, actors, saves, self.caps, lambda diagnostic: None)
         self.summaries = SummaryStore(self.disk, actors, saves)
-        self.archive = Archive(self.disk, actors)
+        self.records = store_on(self.disk, actors, saves)
+        self.told = []
+        self.archive = Archive(lambda: self.records, most=self.caps.max_archived_messages, report=self.told.append)
         self.conversations = Conversations(
             histories=self.histories, summaries=self.summaries, archive=self.archive, epoch=lambda save: self.epoch
         )
@@ -80,7 +83,7 @@ class World:
         return [line.removeprefix("- user: ") for line in self.summaries.read(WHO).text.splitlines()[1:]]
 
     def archived(self):
-        return [row.content for row in self.archive.read(WHO)]
+        return [stored.record.text for stored in archived(self.records, WHO)]
 
     def bytes_on_disk(self):
         return b"".join(bytes(data) for data in self.disk._files.values())
@@ -241,7 +244,7 @@ def test_a_save_that_was_restored_brings_back_nothing_of_this_process():
     world.compact()
     whisper = Row(message_kind("user"), "user", "elsewhere", persisted=False)
     world.conversations.append(other, [whisper], role=SUMMARIZING, counter=COUNTER)
-    ConversationPart(world.histories, world.archive, world.summaries, forgets=()).exchanged("slot")
+    ConversationPart(world.histories, world.summaries, forgets=()).exchanged("slot")
     assert [row.content for row in world.histories.read(WHO).chat] == [text for text, kept in world.said if kept]
     assert "secret" not in world.summaries.read(WHO).text
     assert [row.content for row in world.histories.read(other).chat] == ["elsewhere"]

@@ -24,7 +24,7 @@ def file_of(house: House) -> Path:
 
 
 def status(house: House) -> IndexStatus:
-    return IndexStatus(house.store, house.indexes, house.indexer, lambda: house.words.analyzer.version)
+    return IndexStatus(house.store, house.indexes, house.indexer, house.words.version)
 
 
 def counts(house: House) -> tuple[int, int, int]:
@@ -167,7 +167,7 @@ def test_a_rebuild_mends_single_entries_and_removes_orphans(house):
     house.close()
     with sqlite3.connect(file_of(house)) as database:
         database.execute("DELETE FROM words WHERE hash = (SELECT min(hash) FROM words)")
-        database.execute("INSERT INTO owners VALUES (99, 'a-gone', '[\"gone\"]', 5, 1, 3, '[]')")
+        database.execute("INSERT INTO owners VALUES (99, 'a-gone', '[\"gone\"]', 5, 1, 3, '[]', 0)")
         database.execute("INSERT INTO words VALUES (99, 'x', 1, 'wolf', x'00')")
     database.close()
     again = House(house.disk)
@@ -243,3 +243,56 @@ def test_the_file_shrinks_with_what_is_forgotten(tmp_path):
     again.index_now()
     again.close()
     assert shrunk < 1.3 * file_of(again).stat().st_size
+
+
+def damage_entry(house: House, sql: str) -> None:
+    house.close()
+    with sqlite3.connect(file_of(house)) as database:
+        database.execute(f"UPDATE words SET {sql} WHERE hash = (SELECT min(hash) FROM words WHERE terms LIKE '%wolf%')")
+    database.close()
+
+
+@pytest.mark.parametrize("damage", ["terms = x'ff'", "length = 'many'", "length = -1", "text = x'00'", "text = 'none'"])
+def test_a_damaged_entry_is_counted_left_out_told_and_made_again(house, damage):
+    house.index_now()
+    damage_entry(house, damage)
+    again = House(house.disk)
+    found = status(again).counts("session")
+    assert (found.total, found.terms_ready, found.damaged) == (41, 40, 1)
+    assert found_wolves(again) == 40
+    assert [one.details for one in again.told if one.code == "terms_damaged"] == [{"entries": "1"}]
+    rebuild(again)
+    found = status(again).counts("session")
+    assert (found.terms_ready, found.damaged) == (41, 0)
+
+
+def test_a_rebuild_makes_a_damaged_entry_again(house):
+    house.index_now()
+    damage_entry(house, "length = -1")
+    again = House(house.disk)
+    (*_, done) = rebuild(again)
+    assert (done.done, done.failed, status(again).counts("session").damaged) == (41, 0, 0)
+
+
+def test_what_an_index_says_of_an_owner_may_be_nonsense(house):
+    house.index_now()
+    house.close()
+    with sqlite3.connect(file_of(house)) as database:
+        database.execute("UPDATE owners SET address = 'nobody', targets = '{'")
+    database.close()
+    again = House(house.disk)
+    assert again.store.catalog("session").total == 41
+    assert found_wolves(again) == 40
+
+
+def test_words_cut_in_another_way_leave_no_doubt_that_a_text_is_still_used(house):
+    house.index_now()
+    texts = [text for _, text in house.indexes.of("session").texts()]
+    house.close()
+    with sqlite3.connect(file_of(house)) as database:
+        database.execute("UPDATE made_by SET version = 'older'")
+    database.close()
+    again = House(house.disk)
+    assert again.indexes.unused(texts[:5]) == []
+    again.index_now()
+    assert again.indexes.unused([b"x" * 32]) == [b"x" * 32]

@@ -339,7 +339,7 @@ def test_search_finds_what_a_plain_filter_finds_and_nothing_else(data, wanted, t
         house.store.supersede(NPC, "m1", record("successor", "wolf", moment=given_records[1].head.moment))
     put_guards(house, NPC)
 
-    analyzer = house.words.analyzer
+    analyzer = house.words.analyzer("session")
     asked = {term for word in analyzer.query(text).words for term in word}
     expected = set()
     for who in (NPC, OTHER):
@@ -367,7 +367,7 @@ def test_no_text_breaks_a_search_and_a_record_is_found_by_its_own_words(text, qu
     house = House(SessionDisk(Path("/session")))
     add(house, record("m1", text))
     find(house, query)
-    words = house.words.analyzer.query(text).words
+    words = house.words.analyzer("session").query(text).words
     assert ids(find(house, text)) == (["m1"] if words or not text else [])
 
 

@@ -103,7 +103,7 @@ def test_hits_and_their_order_equal_the_reference(all_given, wanted, options, te
     query = Query(NPC, [NPC, OTHER], text, wanted, limit, options=options)
     found = house.recall.run(query, Meaning(identity=IDENTITY, vector=QUERY_VECTOR))
 
-    analyzer = house.words.analyzer
+    analyzer = house.words.analyzer("session")
     visible = [one for one in all_given if wanted.passes(one.record.head, superseded=False)]
     rows = [reference_row(one, analyzer) for one in visible]
     expected = reference_order(analyzer.query(text).words, rows, options, now=wanted.at_or_before)[:limit]

@@ -98,7 +98,7 @@ class _RecordKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RecordKind
     RECORD_KIND_PROCEDURE: _RecordKind.ValueType  # 6
     """How something is done."""
     RECORD_KIND_TURN: _RecordKind.ValueType  # 7
-    """A chat turn that left the history; written by the daemon into the archive."""
+    """A chat turn that was folded or left the history; written by the daemon. Counts for no capacity and no retention."""
 
 class RecordKind(_RecordKind, metaclass=_RecordKindEnumTypeWrapper):
     """What kind of thing a record remembers."""
@@ -118,7 +118,7 @@ RECORD_KIND_REFLECTION: RecordKind.ValueType  # 5
 RECORD_KIND_PROCEDURE: RecordKind.ValueType  # 6
 """How something is done."""
 RECORD_KIND_TURN: RecordKind.ValueType  # 7
-"""A chat turn that left the history; written by the daemon into the archive."""
+"""A chat turn that was folded or left the history; written by the daemon. Counts for no capacity and no retention."""
 Global___RecordKind: _TypeAlias = RecordKind  # noqa: Y015
 
 class _RecordAuthority:
@@ -1320,7 +1320,7 @@ class Record(_message.Message):
 
     @_builtins.property
     def moment(self) -> _common_pb2.Moment:
-        """When in the game it happened."""
+        """When in the game it happened; absent for a chat turn that nobody dated, which passes every at_or_before."""
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -182,7 +182,7 @@ class Role(_message.Message):
     persist_history: _builtins.bool
     """Whether history survives the daemon; default false."""
     archive: _builtins.bool
-    """Whether turns that leave the history can be searched; default true."""
+    """Whether turns that are folded or leave the history are kept for search, and searched; default true."""
     max_history_messages: _builtins.int
     """How many messages are sent word by word, from 1; default 30."""
     tool_results: Global___ToolResultPolicy.ValueType

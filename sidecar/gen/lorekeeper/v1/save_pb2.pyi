@@ -285,7 +285,8 @@ class SaveSettings(_message.Message):
     @_builtins.property
     def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Languages of its texts as two-letter codes, such as "en" or "ru": their words are stemmed and their stop words dropped.
-        Empty means English. At most 16. A change builds the terms again.
+        Of several that are written in one script the first holds. Empty means the daemon's language. At most 16. A change holds
+        at once, and the terms are built again behind it.
         """
 
     @_builtins.property

@@ -909,7 +909,7 @@ class GetIndexStatusResponse(_message.Message):
     requires_rebuild: _builtins.bool
     """Whether a rebuild would change something: pending, stale, orphan, damaged or an older term version."""
     damaged: _builtins.int
-    """Entries that are damaged or do not match their record."""
+    """Entries, of words and of vectors, that are damaged. They are left out of searches; a damaged vector counts as pending too."""
     terms_ready: _builtins.int
     """Records whose words are indexed."""
     tokenizer_version: _builtins.str
