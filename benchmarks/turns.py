@@ -3,14 +3,15 @@
     python benchmarks/turns.py [--turns 300] [--streams 200] [--json]
 
 The model server of this benchmark answers at once, so that all time is the daemon's: "added" is the time to the first
-text through the daemon less the time to the first text straight from the server, over one connection that stays open.
+text through the daemon less the time to the first text straight from the server, heard by the same kind of client over
+one connection that stays open. "Paced" are many streams at once whose server takes its time like a model: each word
+tells when the server had the request and when it sent the word, so that what is left is what the daemon added.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import http.client
 import json
 import statistics
 import subprocess
@@ -29,11 +30,12 @@ from daemon import daemon, echo_server, p50
 from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, chat_pb2_grpc, common_pb2
 
 WORDS = 20
-GOALS = {"added_ratio": 5.0, "stream_mb": 1.0}
+THINKING_SECONDS, WORD_SECONDS = 2.0, 0.2
+GOALS = {"added_ratio": 5.0, "stream_mb": 1.0, "paced_first_p99_ms": 100.0, "paced_word_p99_ms": 100.0}
 
 
 async def serve() -> None:
-    """A model server that says its words without thinking; prints its port."""
+    """A model server that says its words without thinking, unless its model is ``paced``; prints its port."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
@@ -41,10 +43,14 @@ async def serve() -> None:
         while True:
             request = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = int(request.partition(b"content-length:")[2].split(b"\r\n")[0])
-            await reader.readexactly(length)
+            paced = b'"model": "paced"' in await reader.readexactly(length)
+            received = time.monotonic()
             writer.write(f"HTTP/1.1 200 OK\r\n{lines}\r\n".encode())
-            for _ in range(WORDS):
-                _send(writer, {"choices": [{"delta": {"content": "word "}}]})
+            for number in range(WORDS):
+                if paced:
+                    await asyncio.sleep(WORD_SECONDS if number else THINKING_SECONDS)
+                word = f"{received} {time.monotonic()}" if paced else "word "
+                _send(writer, {"choices": [{"delta": {"content": word}}]})
             _send(writer, {"choices": [{"delta": {}, "finish_reason": "stop"}]})
             writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
             await writer.drain()
@@ -70,30 +76,31 @@ def model_server():
         process.wait()
 
 
-def straight(port: int, turns: int) -> float:
+async def straight(port: int, turns: int) -> float:
     """Median seconds to the first text straight from the server."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello"}], "stream": True})
+    import httpx
 
-    def first() -> float:
-        began = time.perf_counter()
-        connection.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
-        response = connection.getresponse()
-        response.readline()
-        seconds = time.perf_counter() - began
-        response.read()
+    url, body = f"http://127.0.0.1:{port}/v1/chat/completions", {"model": "m", "messages": [], "stream": True}
+
+    async def first(client: httpx.AsyncClient) -> float:
+        began, seconds = time.perf_counter(), 0.0
+        async with client.stream("POST", url, json=body) as response:
+            async for _ in response.aiter_bytes():
+                seconds = seconds or time.perf_counter() - began
         return seconds
 
-    for _ in range(20):
-        first()
-    return statistics.median(first() for _ in range(turns))
+    async with httpx.AsyncClient(trust_env=False) as client:
+        for _ in range(20):
+            await first(client)
+        return statistics.median([await first(client) for _ in range(turns)])
 
 
 class Talk:
     """One Converse stream, for one actor."""
 
-    def __init__(self, stub, token, actor: str, *, persist: bool) -> None:
+    def __init__(self, stub, token, actor: str, *, persist: bool, model: str = "") -> None:
         self._said: SimpleQueue = SimpleQueue()
+        self._model = model
         self._persist = persist
         who = common_pb2.Actor(actor_id=actor, role_id="Merchant")
         self._said.put(chat_pb2.ConverseRequest(open=chat_pb2.ConverseOpen(actor=who)))
@@ -103,15 +110,30 @@ class Talk:
     def turn(self) -> tuple[float, list[int]]:
         """Seconds to the first text, and the numbers of all events."""
         began, first, numbers = time.perf_counter(), 0.0, []
-        line = chat_pb2.TurnInput(text=f"Hello {began}", backend_id="bench", persist=self._persist)
+        for event in self._events_of_a_turn():
+            numbers.append(event.sequence)
+            if event.HasField("text") and not first:
+                first = time.perf_counter() - began
+        return first, numbers
+
+    def paced_turn(self) -> list[float]:
+        """For each word the seconds that the daemon added: to the first one also on the way to the server."""
+        began, added = time.monotonic(), []
+        for event in self._events_of_a_turn():
+            if event.HasField("text"):
+                received, sent = map(float, event.text.text.split())
+                added.append(time.monotonic() - sent + (0 if added else received - began))
+        return added
+
+    def _events_of_a_turn(self):
+        text = f"Hello {time.monotonic()}"
+        line = chat_pb2.TurnInput(text=text, backend_id="bench", persist=self._persist, model=self._model)
         self._said.put(chat_pb2.ConverseRequest(line=line))
         for response in self.events:
-            numbers.append(response.event.sequence)
+            yield response.event
             kind = response.event.WhichOneof("event")
-            if kind == "text" and not first:
-                first = time.perf_counter() - began
             if kind == "completed":
-                return first, numbers
+                return
             assert kind != "turn_failed", response.event.turn_failed
         raise AssertionError("the conversation ended")
 
@@ -151,6 +173,28 @@ def many_streams(stub, token, streams: int, turns: int) -> list[float]:
     return seconds
 
 
+def paced_streams(stub, token, streams: int, turns: int) -> tuple[list[float], list[float]]:
+    """Seconds that the daemon added to the first words, and to all later ones; the streams begin one after another."""
+    talks = [Talk(stub, token, f"paced {number}", persist=False, model="paced") for number in range(streams)]
+    firsts: list[float] = []
+    others: list[float] = []
+
+    def play(number: int, talk: Talk) -> None:
+        time.sleep(number / streams * (THINKING_SECONDS + WORDS * WORD_SECONDS))
+        for _ in range(turns):
+            first, *rest = talk.paced_turn()
+            firsts.append(first)
+            others.extend(rest)
+        talk.end()
+
+    threads = [threading.Thread(target=play, args=each) for each in enumerate(talks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return firsts, others
+
+
 def measure(turns: int, streams: int) -> dict[str, float]:
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -165,7 +209,7 @@ def measure(turns: int, streams: int) -> dict[str, float]:
             backend_id="bench", base_url=f"http://127.0.0.1:{port}/v1", model="m", context_tokens=8_192
         )
         stub.PutBackend(chat_pb2.PutBackendRequest(backend=backend), metadata=token)
-        floor, direct = p50(lambda: echo(b"x" * 700), 1_000), straight(port, turns)
+        floor, direct = p50(lambda: echo(b"x" * 700), 1_000), asyncio.run(straight(port, turns))
         through = one_stream(stub, token, turns, persist=False)
         durable = statistics.median(one_stream(stub, token, turns, persist=True))
         before = psutil.Process(process.pid).memory_info().rss
@@ -173,6 +217,7 @@ def measure(turns: int, streams: int) -> dict[str, float]:
         crowd = many_streams(stub, token, streams, 5)
         took = time.perf_counter() - began
         resident = psutil.Process(process.pid).memory_info().rss
+        firsts, words = paced_streams(stub, token, streams, 2)
     added = statistics.median(through) - direct
     return {
         "echo_ms": floor * 1_000,
@@ -184,6 +229,10 @@ def measure(turns: int, streams: int) -> dict[str, float]:
         "streams_turns_per_second": len(crowd) / took,
         "streams_first_text_p50_ms": statistics.median(crowd) * 1_000,
         "streams_first_text_p99_ms": statistics.quantiles(crowd, n=100)[98] * 1_000,
+        "paced_first_p50_ms": statistics.median(firsts) * 1_000,
+        "paced_first_p99_ms": statistics.quantiles(firsts, n=100)[98] * 1_000,
+        "paced_word_p50_ms": statistics.median(words) * 1_000,
+        "paced_word_p99_ms": statistics.quantiles(words, n=100)[98] * 1_000,
         "stream_mb": (resident - before) / 1e6 / streams,
     }
 

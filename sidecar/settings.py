@@ -127,10 +127,16 @@ class RecordSettings:
     max_tool_result_chars: int = limit(
         262_144, 1_024, 10_000_000, "code points", "the longest answer of the search tool; records are left out whole"
     )
-    kept_answers: int = limit(1_024, 1, 100_000, "answers", "answers kept for idempotency keys while the daemon runs")
+    kept_answers: int = limit(1_024, 1, 100_000, "answers", "answers kept for idempotency keys")
     max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
     max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")
-    max_waiting_owners: int = limit(20_000, 1, 1_000_000, "owners", "owners whose added records wait for their journal")
+    max_waiting_bytes: int = limit(
+        16_777_216,
+        1,
+        1_073_741_824,
+        "bytes",
+        "records whose journals wait; beyond, adding helps",
+    )
 
 
 @section

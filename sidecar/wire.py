@@ -18,10 +18,10 @@ from sidecar.storage.save_state import SaveState
 T = TypeVar("T")
 
 
-def actor_from(message: common_pb2.Actor) -> ActorId:
-    """A checked address; blank parts take their defaults. Raises InvalidInput."""
+def actor_from(message: common_pb2.Actor, *, save: str = "") -> ActorId:
+    """A checked address; blank parts take their defaults, a blank save is ``save``. Raises InvalidInput."""
     return actor_id(
-        save=message.save_id,
+        save=message.save_id or save,
         actor=message.actor_id,
         role=message.role_id,
         player=message.player_id,

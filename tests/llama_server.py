@@ -16,6 +16,9 @@ def main() -> None:
     params.model.path = str(assemble())
     params.n_ctx = int(sys.argv[1])
     params.n_parallel = 1
+    params.swa_full = (
+        True  # else a sliding window keeps a prompt's newest part only, and little of it can be found again
+    )
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1

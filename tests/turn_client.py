@@ -65,6 +65,11 @@ class TurnClient:
         listed = self.stub.ListMessages(chat_pb2.ListMessagesRequest(actor=self.actor))
         return [(message.role, message.content) for message in listed.messages]
 
+    def append(self, *messages: tuple[str, str]) -> None:
+        """Messages of the past: role and content of each."""
+        told = [chat_pb2.NewMessage(role=role, content=content) for role, content in messages]
+        self.stub.AppendMessages(chat_pb2.AppendMessagesRequest(actor=self.actor, messages=told))
+
     def transcript(self) -> list[tuple[str, str, str]]:
         """Kind, key and content of each row."""
         listed = self.stub.ListTranscript(chat_pb2.ListTranscriptRequest(actor=self.actor))

@@ -56,11 +56,11 @@ class Compactions:
         self._find_completer = find_completer
 
     def begin(self, who: ActorId, asked: Asked, *, backend_id: str = "", trace_id: str = "") -> Pending:
-        """A compaction of the conversation as it is now. Raises Corrupt."""
+        """A compaction of the conversation as it is now. Raises Corrupt, NotFound for a backend that is not known."""
         role = self._roles.get(who.role)
         counter = self._counters.best()
         window = self._prompts.window(who, role, PromptRequest(), counter, asked)
-        summariser = self.summariser(role, backend_id) if window.policy.wants_model else None
+        summariser = self._writer(role, backend_id, wanted=window.policy.wants_model)
         pending = self._conversations.begin(who, window.policy, counter, summariser=summariser, trace_id=trace_id)
         return pending.within(window.budget)
 
@@ -97,7 +97,12 @@ class Compactions:
         """The model for a conversation that the game holds; ``use_model`` ``None``: what the role says."""
         role = self._roles.get(role_id)
         wanted = role.summary.use_model if use_model is None else use_model
-        return self.summariser(role, backend_id) if wanted else None
+        return self._writer(role, backend_id, wanted=wanted)
+
+    def _writer(self, role: Role, backend_id: str, *, wanted: bool) -> Summariser | None:
+        """The model that writes a summary where one is ``wanted``. A backend that is named must be known even so."""
+        writer = self.summariser(role, backend_id) if wanted or backend_id else None
+        return writer if wanted else None
 
     def summary_cap(self, role_id: str) -> int:
         """The longest stored summary of a role in tokens; 0: no cap."""

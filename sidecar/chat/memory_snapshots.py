@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 
 from sidecar.chat.memory_view import MemorySnapshot, snapshot_of
@@ -12,11 +13,13 @@ _MAX_CHARS = 4_000_000
 
 
 class MemorySnapshots:
-    """Calls for one actor are made one at a time by the caller."""
+    """Thread-safe; calls for one actor are made one at a time by the caller."""
 
     def __init__(self, documents: DocumentStore) -> None:
         self._documents = documents
         self._known: OrderedDict[ActorId, MemorySnapshot] = OrderedDict()
+        self._chars = 0
+        self._lock = threading.Lock()
 
     def get(self, who: ActorId) -> MemorySnapshot | None:
         """The snapshot; ``None`` before the first."""
@@ -24,10 +27,13 @@ class MemorySnapshots:
 
     def take(self, who: ActorId) -> MemorySnapshot:
         """The document as it is now becomes what prompts show: a turn sends it whole, or the history was folded."""
-        snapshot = self._known[who] = snapshot_of(self._documents.read(who))
-        self._known.move_to_end(who)
-        while len(self._known) > 1 and sum(len(known.text) for known in self._known.values()) > _MAX_CHARS:
-            self._known.popitem(last=False)
+        snapshot = snapshot_of(self._documents.read(who))
+        with self._lock:
+            self._forget(who)
+            self._known[who] = snapshot
+            self._chars += len(snapshot.text)
+            while len(self._known) > 1 and self._chars > _MAX_CHARS:
+                self._forget(next(iter(self._known)))
         return snapshot
 
     def exchanged(self, save: str) -> None:
@@ -37,4 +43,9 @@ class MemorySnapshots:
 
     def erased(self, who: ActorId) -> None:
         """The actor is gone, or its folder was exchanged."""
-        self._known.pop(who, None)
+        with self._lock:
+            self._forget(who)
+
+    def _forget(self, who: ActorId) -> None:
+        known = self._known.pop(who, None)
+        self._chars -= len(known.text) if known else 0

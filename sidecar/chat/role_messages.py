@@ -1,4 +1,4 @@
-"""Between the contract's ``Role`` and roles as a game writes them. Only ``service.py`` uses it."""
+"""Between the contract's messages and roles as a game writes them. Only services and turns use it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from sidecar.chat.role_changes import Changes, changed_recall, effective_changes
 from sidecar.chat.role_store import KnownRole
-from sidecar.chat.roles import RecallOptions
-from sidecar.gen.lorekeeper.v1 import chat_pb2, role_pb2
+from sidecar.chat.roles import RecallOptions, Role
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, role_pb2
+from sidecar.memory.record_wire import actor_in
+from sidecar.storage.keys import ActorId
 
 # The contract's enums carry their own name in each value; a game's file does not have to.
 _PREFIXES = {"memory_default_action": "MEMORY_DEFAULT_ACTION_", "tool_results": "TOOL_RESULT_POLICY_"}
@@ -71,3 +73,12 @@ def _recall_value(recall: Mapping[str, Any]) -> dict[str, Any]:
     value = dict(recall)
     mode = value.pop("mode", "")
     return {**value, "mode": _MODE + mode.upper()} if mode else value
+
+
+def sources_of(role: Role, save: str) -> tuple[ActorId, ...]:
+    """The owners in ``save`` besides itself that an actor of the role may search: those whose pattern names an actor.
+
+    Raises InvalidInput for a pattern that can be no address.
+    """
+    named = (ParseDict(dict(pattern), common_pb2.Actor()) for pattern in role.sources)
+    return tuple(actor_in(each, save, "sources") for each in named if each.actor_id and each.save_id in ("", save))

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from sidecar.compaction.tokens import TokenCounter
 
 ELLIPSIS = "…"
-# Characters of a long token: where the search for a suffix begins, so that a long text is not counted whole.
-_LONG_TOKEN = 8
+# In how many steps a steady suffix of a text grows.
+_STEPS = 8
+# How far around the place that proportion tells a suffix is sought first.
+_NEAR = 16
 
 
 def clip(text: str, limit: int) -> str:
@@ -37,16 +39,30 @@ def newest_suffix(text: str, cap: int, counter: TokenCounter) -> str:
 
     The answer keeps to the cap itself, so that it is not cut again the next time.
     """
-    if cap <= 0 or counter.count(text) <= cap:
+    tokens = counter.count(text)
+    if cap <= 0 or tokens <= cap:
         return text
 
     def fits(start: int) -> bool:
         end = text[start:].lstrip()
         return counter.count(end) < cap and counter.count(ELLIPSIS + end) <= cap
 
-    near = max(0, len(text) - _LONG_TOKEN * cap)
-    first = 0 if fits(near) else near
-    return ELLIPSIS + text[_first_true(fits, first, len(text)) :].lstrip()
+    likely = len(text) - len(text) * cap // tokens
+    return ELLIPSIS + text[_first_true_near(fits, likely, len(text)) :].lstrip()
+
+
+def steady_suffix(text: str, cap: int, counter: TokenCounter) -> str:
+    """A suffix like the newest that keeps to the cap, which stays when cap or counts change a little.
+
+    What is left of a window changes with every line of the player, and estimates are corrected with every answer. A
+    copy that was cut anew each time would empty the model server's prompt cache at every turn.
+    """
+    newest = newest_suffix(text, cap, counter)
+    step = max(1, len(text) // _STEPS)
+    kept = len(newest) - len(ELLIPSIS)
+    if newest == text or kept < step:
+        return newest
+    return ELLIPSIS + text[len(text) - kept + kept % step :].lstrip()
 
 
 def one_line(text: str) -> str:
@@ -67,3 +83,11 @@ def _first_true(holds: Callable[[int], bool], low: int, high: int) -> int:
         else:
             low = middle + 1
     return low
+
+
+def _first_true_near(holds: Callable[[int], bool], likely: int, end: int) -> int:
+    """The same from 0 to ``end``, with few tries where it is near ``likely``: each try counts a whole text."""
+    low, high = max(0, likely - _NEAR), min(end, likely + _NEAR)
+    if not holds(high):
+        return _first_true(holds, high, end)
+    return _first_true(holds, 0 if holds(low) else low, high)

@@ -1,6 +1,7 @@
 """Which counter counts for whom: an exact one where a tokenizer is at hand, else the calibrated estimate.
 
-Scales are learnt from what backends report, one for each model, and live as long as the process.
+Scales are learnt from what backends report, one for each model, and live as long as the process. Counts follow in
+steps: a number that moved with every answer would move what fits a prompt, and empty the model server's prompt cache.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from sidecar.errors import NotReady, Reason
 
 DEFAULT_MODEL = "default"
 _MAX_MODELS = 1_000
+# How far, as a share, the learnt scale may be from the one that counts.
+_STEP = 0.04
 
 
 class Counters:
@@ -32,6 +35,7 @@ class Counters:
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
         self._scales: dict[str, float] = {}
+        self._used: dict[str, float] = {}
         self._counters: dict[str, TokenCounter] = {}
         self._unusable = ""
 
@@ -50,7 +54,7 @@ class Counters:
         with self._lock:
             if key not in self._counters:
                 self._make_room()
-                self._counters[key] = RememberingCounter(CalibratingCounter(self._scales.get(key, 1.0)))
+                self._counters[key] = RememberingCounter(CalibratingCounter(self._used.get(key, 1.0)))
             return self._counters[key]
 
     def exact(self) -> TokenCounter:
@@ -70,7 +74,7 @@ class Counters:
         return HeuristicCounter()
 
     def scale(self, model: str = "") -> float:
-        """What the estimates for this model are multiplied by."""
+        """The scale that was learnt for this model."""
         return self._scales.get(model.strip() or DEFAULT_MODEL, 1.0)
 
     def report(self, model: str, *, estimated: int, reported: int) -> None:
@@ -78,8 +82,12 @@ class Counters:
         key = model.strip() or DEFAULT_MODEL
         with self._lock:
             self._make_room()
-            self._scales[key] = next_scale(self._scales.get(key, 1.0), estimated=estimated, reported=reported)
-            self._counters.pop(key, None)
+            learnt, used = self._scales.get(key, 1.0), self._used.get(key, 1.0)
+            learnt = next_scale(learnt, estimated=round(estimated * learnt / used), reported=reported)
+            self._scales[key] = learnt
+            if abs(learnt - used) > _STEP * used:
+                self._used[key] = learnt
+                self._counters.pop(key, None)
 
     def cuts(self, counter: TokenCounter) -> tuple[Cut, ...]:
         """Tells when a configured tokenizer does not count."""
@@ -90,6 +98,7 @@ class Counters:
     def _make_room(self) -> None:
         if len(self._scales) >= _MAX_MODELS or len(self._counters) >= _MAX_MODELS:
             self._scales.clear()
+            self._used.clear()
             self._counters.clear()
 
 

@@ -18,6 +18,8 @@ from sidecar.compaction.messages import Message
 from sidecar.compaction.tokens import TokenCounter
 from sidecar.compaction.tool_blocks import flat_text
 
+_SHORT = 6
+
 
 @dataclass(frozen=True)
 class WindowLimits:
@@ -97,7 +99,7 @@ def _first_that_fits(messages: Sequence[Message], tokens: int, counter: TokenCou
 
 
 def _at_block_end(messages: Sequence[Message], first: int) -> int:
-    """The end of the block of messages that ``first`` falls into; at most a third of the tail is given up."""
+    """The end of the block of messages that ``first`` falls into; at most half of the tail is given up."""
     block = _block_size(len(messages) - first)
     for index in range(first, min(first + block, len(messages))):
         if messages[index].number // block != messages[index - 1].number // block:
@@ -106,5 +108,8 @@ def _at_block_end(messages: Sequence[Message], first: int) -> int:
 
 
 def _block_size(kept: int) -> int:
-    """The largest power of two up to a third of the tail, so that larger blocks end where smaller ones do."""
-    return 1 << max(0, (kept // 3).bit_length() - 1)
+    """A power of two, so that larger blocks end where smaller ones do: 16 of 30 messages, which is eight turns.
+
+    A short tail is kept to the message: who asks for four gets four.
+    """
+    return 1 << ((kept // 2 + 1).bit_length() - 1) if kept >= _SHORT else 1

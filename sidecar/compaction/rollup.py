@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sidecar.compaction.clipping import newest_suffix
+from sidecar.compaction.clipping import newest_suffix, steady_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.compaction.folding import Fold, Folded, ModelUse, fold_as_bullets, suffix_cut, visible_text
 from sidecar.compaction.marker import StoredSummary
@@ -112,7 +112,7 @@ def _snapshot(
     counter: TokenCounter,
 ) -> Snapshot:
     text = newest_suffix(visible_text(folded.summary), policy.summary_cap, counter)
-    summary = newest_suffix(text, policy.summary_reserve, counter) if policy.summary_reserve > 0 else ""
+    summary = steady_suffix(text, policy.summary_reserve, counter) if policy.summary_reserve > 0 else ""
     recent, pruned = _pruned(messages[parts.split :], policy)
     cuts = (
         *_lost_marker_cut(parts),

@@ -133,7 +133,7 @@ class RecordRooms:
     def answers(self) -> KeptAnswers:
         from sidecar.memory.kept_answers import KeptAnswers
 
-        return KeptAnswers(self._config.records.kept_answers)
+        return KeptAnswers(self._disk, self._config.records.kept_answers)
 
     @cached_property
     def save_part(self) -> RecordPart:

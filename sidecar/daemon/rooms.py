@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sidecar.memory.service import DocumentService
     from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.actors import Actors
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
@@ -163,7 +164,10 @@ class Rooms:
     def documents(self) -> DocumentStore:
         from sidecar.memory.document_store import DocumentStore
 
-        return DocumentStore(self._disk, self.actors, self.saves, self._config.memory)
+        def versions_kept(who: ActorId) -> int:
+            return self.roles.get(who.role).max_document_versions
+
+        return DocumentStore(self._disk, self.actors, self.saves, self._config.memory, versions_kept=versions_kept)
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -198,6 +202,7 @@ class Rooms:
             saves=self.saves,
             workers=self.workers,
             still=self.save.access.still,
+            answers=self.records.answers,
             limits=self._config.memory,
             paging=self._paging,
         )
@@ -301,6 +306,7 @@ class Rooms:
 
         return TurnRooms(
             config=self._config,
+            report=self._report,
             chat=self.chat,
             backends=self.backends,
             roles=self.roles,

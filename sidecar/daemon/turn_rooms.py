@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sidecar.chat.turns.room import TurnRoom
     from sidecar.chat.turns.service import TurnService
     from sidecar.daemon.chat_rooms import ChatRooms
+    from sidecar.diagnostics import Report
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.toolbox import Toolbox
     from sidecar.settings import Config
@@ -86,6 +87,7 @@ class TurnRooms:
         self,
         *,
         config: Config,
+        report: Report,
         chat: ChatRooms,
         backends: BackendRooms,
         roles: RoleStore,
@@ -96,6 +98,7 @@ class TurnRooms:
         recall: Recall | None = None,
     ) -> None:
         self._config = config
+        self._report = report
         self._chat = chat
         self._backends = backends
         self._roles = roles
@@ -139,6 +142,7 @@ class TurnRooms:
                 waits=Waits(settings.retry_wait_ms, settings.max_retry_wait_ms),
                 limits=self._config.turns,
                 background=Background(),
+                report=self._report,
                 recall=self._recall,
             )
         )

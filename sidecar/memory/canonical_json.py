@@ -17,13 +17,14 @@ from sidecar.storage.json_file import unique_names
 
 MAX_DEPTH = 128
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
+_read = json.JSONDecoder(object_pairs_hook=unique_names, parse_constant=lambda name: _refuse_constant(name)).decode
 
 
 def parse(text: str, field: str) -> Any:
     """The value of ``text``. Raises InvalidInput for what is not JSON, a name that stands twice in one object, a
     number that is not finite, a lone surrogate, or more than 128 levels."""
     try:
-        value = json.loads(text, object_pairs_hook=unique_names, parse_constant=_refuse_constant)
+        value = _read(text)
         canonical(value).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise _invalid(field) from error

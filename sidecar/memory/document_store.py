@@ -44,12 +44,15 @@ class DocumentStore:
         saves: SaveStates,
         limits: MemorySettings,
         *,
+        versions_kept: Callable[[ActorId], int] = lambda _who: 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """``versions_kept`` tells how many versions an actor's role keeps; 0: as many as ``limits`` say."""
         self._disk = disk
         self._actors = actors
         self._saves = saves
         self._limits = limits
+        self._versions_kept = versions_kept
         self._clock = clock
         self._cache: OrderedDict[ActorId, Document] = OrderedDict()
         self._cached_chars = 0
@@ -74,7 +77,7 @@ class DocumentStore:
         request = ["edit", *(asdict(edit) for edit in edits)]
         return self._change(
             who,
-            lambda document: edited(document, edits, int(self._clock()), self._limits),
+            lambda document: edited(document, edits, int(self._clock()), self._limits_of(who)),
             request,
             expected_version,
             idempotency_key,
@@ -86,7 +89,7 @@ class DocumentStore:
         """Make the content of version ``number`` the newest version. Raises NotFound, Stale, Corrupt."""
         return self._change(
             who,
-            lambda document: reverted(document, number, int(self._clock()), self._limits),
+            lambda document: reverted(document, number, int(self._clock()), self._limits_of(who)),
             ["revert", number],
             expected_version,
             idempotency_key,
@@ -154,6 +157,10 @@ class DocumentStore:
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
         """Nothing to do: a document is its actor's alone."""
         return False
+
+    def _limits_of(self, who: ActorId) -> MemorySettings:
+        kept = self._versions_kept(who)
+        return replace(self._limits, max_versions=kept) if kept else self._limits
 
     def _change(
         self, who: ActorId, change: _Change, request: list[Any], expected_version: int | None, idempotency_key: str

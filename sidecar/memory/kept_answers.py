@@ -1,56 +1,50 @@
-"""Answers to calls that carried an idempotency key, kept for a retry within the life of the daemon.
+"""What calls with an idempotency key were told, so that a retry hears the same.
 
-After a restart a retry is safe all the same: the calls that use this change nothing when they are made twice.
+Answers are kept in memory. After a restart most calls may simply be made again: they change nothing the second time.
+Those that would do something else by then (forget what was added since, put back older groups, erase a new actor) are
+kept with their save as well:
+
+    saves/s-<key>/answers.jsonl    {"key":"<hash>","request":"<hash>","answer":"<base64 of the answer>"}
 """
 
 from __future__ import annotations
 
 import hashlib
+from base64 import b64decode, b64encode
 from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
-from sidecar.errors import AlreadyExists, InvalidInput, Reason
-from sidecar.storage.keys import MAX_ID_CHARS
+from sidecar.errors import AlreadyExists, Reason
+from sidecar.storage.disk import Disk
+from sidecar.storage.journal import Journal
+from sidecar.storage.keys import save_folder
+from sidecar.wire import key_from
+
+R = TypeVar("R")
 
 
 class KeptAnswers:
-    """The newest answers, at most ``most``. Thread-safe."""
+    """The newest answers, at most ``most`` in memory and for each save. Thread-safe."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, disk: Disk, most: int) -> None:
+        self._disk = disk
         self._most = most
-        self._answers: OrderedDict[tuple[str, str], tuple[bytes, Any]] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, str], tuple[str, Any]] = OrderedDict()
+        self._files: dict[str, _AnswerFile] = {}
         self._lock = Lock()
 
     def known(self, save: str, request: Any) -> Any | None:
-        """The first answer to the same request; None where there is none. Raises AlreadyExists where the key was used
-        with another request."""
-        key = request.idempotency_key
-        if len(key) > MAX_ID_CHARS:
-            raise InvalidInput(
-                f"idempotency_key has {len(key)} characters; the limit is {MAX_ID_CHARS}",
-                reason=Reason.FIELD_TOO_LONG,
-                field="idempotency_key",
-                limit="max_id_chars",
-                value=MAX_ID_CHARS,
-            )
+        """The first answer to the same request, from memory; None where there is none.
+
+        Raises AlreadyExists where the key was used with another request, InvalidInput for a key that is too long.
+        """
+        key = key_from(request.idempotency_key)
         with self._lock:
             known = self._answers.get((save, key))
-        if known is None:
-            return None
-        if known[0] != _digest(request):
-            raise AlreadyExists(
-                "the idempotency key was used before for another request; use a new key for a new request",
-                reason=Reason.IDEMPOTENCY_KEY_REUSED,
-                field="idempotency_key",
-            )
-        return known[1]
-
-    def forget(self, save: str) -> None:
-        """Forget the answers about a save: what they told is not so any more."""
-        with self._lock:
-            for key in [key for key in self._answers if key[0] == save]:
-                del self._answers[key]
+        return known[1] if known and _is_same(known[0], request) else None
 
     def keep(self, save: str, request: Any, answer: Any) -> None:
         """Remember an answer, where the request has a key."""
@@ -61,6 +55,77 @@ class KeptAnswers:
             if len(self._answers) > self._most:
                 self._answers.popitem(last=False)
 
+    def lasting(self, save: str, request: Any, kind: type[R], work: Callable[[], R]) -> R:
+        """The answer of ``work``, a message of ``kind``, or the first answer to the same request, also one that was
+        given before a restart. Waits for the disk. Raises AlreadyExists, Corrupt, and what ``work`` raises."""
+        if not request.idempotency_key:
+            return work()
+        with self._lock:
+            file = self._files.setdefault(save, _AnswerFile(self._disk, save, self._most))
+        return file.once(request, kind, work)
 
-def _digest(request: Any) -> bytes:
-    return hashlib.sha256(request.DESCRIPTOR.name.encode() + request.SerializeToString(deterministic=True)).digest()
+    def forget(self, save: str) -> None:
+        """Forget what is in memory about a save: it was exchanged, or is gone."""
+        with self._lock:
+            self._files.pop(save, None)
+            for key in [key for key in self._answers if key[0] == save]:
+                del self._answers[key]
+
+
+class _AnswerFile:
+    """The answers of one save that outlive the daemon. What changes the save twice is decided one call at a time."""
+
+    def __init__(self, disk: Disk, save: str, most: int) -> None:
+        self._disk = disk
+        self._save = save
+        self._most = most
+        self._folder: Path = save_folder(disk.root, save)
+        self._journal = Journal(disk, self._folder / "answers.jsonl")
+        self._rows: dict[str, dict[str, Any]] | None = None
+        self._lock = Lock()
+
+    def once(self, request: Any, kind: Any, work: Callable[[], R]) -> R:
+        key = _hash(f"{self._save}\n{request.idempotency_key}".encode())
+        with self._lock:
+            row = self._read().get(key)
+            if row is not None and _is_same(row["request"], request):
+                told: R = kind.FromString(b64decode(row["answer"]))
+                return told
+            answer: Any = work()
+            if self._disk.exists(self._folder):  # else there was nothing to change
+                told_now = b64encode(answer.SerializeToString()).decode("ascii")
+                self._keep({"key": key, "request": _digest(request), "answer": told_now})
+            return answer  # type: ignore[no-any-return]
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        if self._rows is None:
+            self._rows = {line.row["key"]: line.row for line in self._journal.load().lines}
+        return self._rows
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        rows = self._read()
+        rows[row["key"]] = row
+        if len(rows) <= 2 * self._most:
+            self._journal.append([row])
+            return
+        self._rows = dict(list(rows.items())[-self._most :])
+        self._journal.rewrite(self._rows.values())
+
+
+def _is_same(digest: str, request: Any) -> bool:
+    """True. Raises AlreadyExists where the key was used with another request."""
+    if digest != _digest(request):
+        raise AlreadyExists(
+            "the idempotency key was used before for another request; use a new key for a new request",
+            reason=Reason.IDEMPOTENCY_KEY_REUSED,
+            field="idempotency_key",
+        )
+    return True
+
+
+def _digest(request: Any) -> str:
+    return _hash(request.DESCRIPTOR.name.encode() + request.SerializeToString(deterministic=True))
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

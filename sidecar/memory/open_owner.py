@@ -42,6 +42,8 @@ class OpenOwner:
         self.who = who
         self.lock = threading.RLock()
         self.deferred: list[dict[str, Any]] = []
+        #: What the save's inbox holds for this owner.
+        self.waiting_bytes = 0
         self._disk = disk
         self._ensure = ensure
         self._report = report

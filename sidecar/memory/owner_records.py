@@ -14,7 +14,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sidecar.memory.records import Record, RecordHead, Share, head_of, record_row, share_of, share_row
+from sidecar.memory.records import RecordHead, Share, head_of, share_of, share_row
 from sidecar.storage.keys import ActorId
 
 Row = Mapping[str, Any]
@@ -133,9 +133,9 @@ class OwnerRecords:
                 del self.addressed[target]
 
 
-def add_row(record: Record, content_hash: str, revision: int) -> dict[str, Any]:
-    """The row of a new record; its number is given when it is written."""
-    return {"op": "add", "rev": revision, "hash": content_hash, "record": record_row(record)}
+def add_row(record: Row, content_hash: str, revision: int) -> dict[str, Any]:
+    """The row that adds a record, itself given as a row; its number is given when it is written."""
+    return {"op": "add", "rev": revision, "hash": content_hash, "record": record}
 
 
 def share_row_of(record_id: str, shares: Iterable[Share], revision: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sidecar.errors import Corrupt, Reason
 from sidecar.memory.records import actor_of, actor_row
@@ -22,6 +22,14 @@ from sidecar.storage.keys import ActorId
 
 _NEW, _OLD = "inbox.jsonl", "inbox.old.jsonl"
 OwnerRows = tuple[ActorId, Sequence[dict[str, Any]]]
+
+
+class Left(NamedTuple):
+    """What was left behind of an owner, and how many bytes that is."""
+
+    who: ActorId
+    rows: Sequence[dict[str, Any]]
+    size: int
 
 
 class Inbox:
@@ -37,17 +45,17 @@ class Inbox:
         """Whether anything lies here."""
         return self._disk.exists(self._new) or self._disk.exists(self._old)
 
-    def load(self) -> list[OwnerRows]:
+    def load(self) -> list[Left]:
         """What was acknowledged and may not be in the journals yet, in its order. Raises Corrupt."""
         lines = [*Journal(self._disk, self._old).load().lines, *self._journal.load().lines]
         try:
-            return [(actor_of(line.row["owner"], self._save), line.row["rows"]) for line in lines]
+            return [Left(actor_of(line.row["owner"], self._save), line.row["rows"], line.length) for line in lines]
         except (KeyError, TypeError) as error:
             raise self._corrupt() from error
 
-    def append(self, owners: Iterable[OwnerRows]) -> None:
-        """Make the rows safe, all or none."""
-        self._journal.append(_lines(owners))
+    def append(self, owners: Iterable[OwnerRows]) -> list[int]:
+        """Make the rows safe, all or none; how many bytes each owner's take."""
+        return [span.length for span in self._journal.append(_lines(owners))]
 
     def set_aside(self) -> None:
         """Begin a new inbox; what was there becomes the old one, unless there is one still."""

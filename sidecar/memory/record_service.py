@@ -146,7 +146,8 @@ class RecordService:
                 forgotten += 0 if request.dry_run else self._store.forget(owner, ids)
             return memory_pb2.ForgetRecordsResponse(matched=matched, forgotten=forgotten)
 
-        return await self._once(who.save, request, forget)
+        lasting = None if request.dry_run else memory_pb2.ForgetRecordsResponse
+        return await self._once(who.save, request, forget, lasting=lasting)
 
     async def ShareRecord(self, request: memory_pb2.ShareRecordRequest, context: Any) -> memory_pb2.ShareRecordResponse:
         who, record_id = actor_from(request.actor), required_id(request.record_id, "record_id")
@@ -175,6 +176,7 @@ class RecordService:
             save,
             request,
             lambda: memory_pb2.PutGroupsResponse(groups=self._groups.put(save, groups, request.remove_group_ids)),
+            lasting=memory_pb2.PutGroupsResponse,
         )
 
     async def ListGroups(self, request: memory_pb2.ListGroupsRequest, context: Any) -> memory_pb2.ListGroupsResponse:
@@ -215,7 +217,9 @@ class RecordService:
                 response.policy.CopyFrom(policy_to(policy))
             return response
 
-        return await self._once(save, request, put)
+        return await self._once(
+            save, request, put, lasting=None if request.dry_run else memory_pb2.PutRetentionResponse
+        )
 
     async def GetRetention(
         self, request: memory_pb2.GetRetentionRequest, context: Any
@@ -232,12 +236,14 @@ class RecordService:
 
         return await self._answer(save, get)
 
-    async def _once(self, save: str, request: Any, work: Callable[[], R]) -> R:
-        """The answer of ``work``, or the first answer to the same request with its idempotency key."""
+    async def _once(self, save: str, request: Any, work: Callable[[], R], *, lasting: type[R] | None = None) -> R:
+        """The answer of ``work``, or the first answer to the same request with its idempotency key. With the type of
+        its answer it is known after a restart, too."""
         known: R | None = self._answers.known(save, request)
         if known is not None:
             return known
-        response = await self._answer(save, work)
+        done = work if lasting is None else lambda: self._answers.lasting(save, request, lasting, work)
+        response = await self._answer(save, done)
         self._answers.keep(save, request, response)
         return response
 

@@ -15,15 +15,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sidecar.diagnostics import Report
 from sidecar.errors import AlreadyExists, LimitReached, NotFound, NotReady, Reason
 from sidecar.memory.open_owner import FILE, OpenOwner
-from sidecar.memory.open_saves import OpenSave, OpenSaves
+from sidecar.memory.open_save import OpenSave
+from sidecar.memory.open_saves import OpenSaves
 from sidecar.memory.owner_records import Entry, add_row, forget_row, owner_shown, share_row_of
 from sidecar.memory.record_catalog import Catalog, KnownFacts
-from sidecar.memory.records import Record, Share, content_hash
+from sidecar.memory.records import Record, Share, hash_of_row, record_row
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.sharing import merged_shares
 from sidecar.settings import RecordSettings
@@ -54,8 +55,14 @@ class Added:
 
 #: A record with more text than this is read again each time, so that what is kept stays bounded.
 KEPT_CHARS = 16_384
-# New records of one owner by their ids, each with the hash of its content.
-_Fresh = dict[str, tuple[Record, str]]
+
+
+class _New(NamedTuple):
+    """A record to be written, as its journal will hold it, and the hash of its content."""
+
+    record: Record
+    row: Mapping[str, Any]
+    digest: str
 
 
 class RecordStore:
@@ -76,15 +83,10 @@ class RecordStore:
         self._states = saves
         self._limits = limits
         self._retention = retention
-        self._open = OpenSaves(
-            disk, actors, limits, known, report, self._tell, lambda save: saves.about(save).timelines
-        )
+        self._open = OpenSaves(disk, actors, saves, limits, known, report, self._tell)
         self._records: OrderedDict[Entry, Record] = OrderedDict()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[ActorId], None]] = []
-
-    def _timelines(self, save: str) -> Mapping[str, str]:
-        return self._states.about(save).timelines
 
     def listen(self, changed: Callable[[ActorId], None]) -> None:
         """Call ``changed`` with each owner whose records changed, once the change is safe."""
@@ -151,8 +153,8 @@ class RecordStore:
         Raises AlreadyExists for an id with other content, LimitReached, Corrupt.
         """
         opened = self._open.save(save)
-        if opened.waiting > self._limits.max_waiting_owners:
-            opened.help_to_move(2 * len(batch))  # who adds faster than the disk moves helps to move
+        if self._open.waiting_bytes() > self._limits.max_waiting_bytes:
+            self._open.help_to_move(2 * len(batch))  # who adds faster than the disk moves helps to move
         with self.opened_together([who for who, _ in batch]) as owners:
             return self._add(opened, owners, batch, field)
 
@@ -183,7 +185,8 @@ class RecordStore:
                 return 0
             self._states.ensure(who.save)
             revision = self._states.changed(who.save).revision
-            self._append(owner, [add_row(turn, content_hash(turn), revision) for turn in new])
+            rows = [record_row(turn) for turn in new]
+            self._append(owner, [add_row(row, hash_of_row(row), revision) for row in rows])
             held = [record_id for record_id, entry in known.items() if entry.head.archived]
             return self.forget(who, held[: max(0, len(held) - most)], at_once=False)
 
@@ -235,6 +238,10 @@ class RecordStore:
         """Saves whose inbox holds rows."""
         return self._open.waiting()
 
+    def waits_long(self) -> bool:
+        """Whether more waits in the inboxes than half of what may."""
+        return self._open.waiting_bytes() * 2 > self._limits.max_waiting_bytes
+
     def counted(self, who: ActorId) -> dict[str, int]:
         """How many records and archived turns an erasure would remove; 0 where they cannot be read."""
         if not self._disk.size(actor_folder(self._disk.root, who) / FILE):
@@ -261,7 +268,7 @@ class RecordStore:
         field: str,
     ) -> list[Added]:
         """Add records of locked owners."""
-        fresh: dict[OpenOwner, _Fresh] = {owner: {} for owner in owners.values()}
+        fresh: dict[OpenOwner, dict[str, _New]] = {owner: {} for owner in owners.values()}
         added = [
             _decided(owners[who], record, fresh[owners[who]], field.format(place))
             for place, (who, record) in enumerate(batch)
@@ -273,7 +280,7 @@ class RecordStore:
                 self._trim(owner)
         return added
 
-    def _write(self, opened: OpenSave, written: Mapping[OpenOwner, Sequence[tuple[Record, str]]]) -> None:
+    def _write(self, opened: OpenSave, written: Mapping[OpenOwner, Sequence[_New]]) -> None:
         for owner, records in written.items():
             self._require_room(owner, len(records))
         count = sum(map(len, written.values()))
@@ -283,14 +290,15 @@ class RecordStore:
             self._states.ensure(save)
             revision = self._states.changed(save).revision
             self._write_rows(
-                opened, {owner: [add_row(*one, revision) for one in records] for owner, records in written.items()}
+                opened,
+                {owner: [add_row(one.row, one.digest, revision) for one in new] for owner, new in written.items()},
             )
         finally:
             opened.catalog.release(count)
         for owner, records in written.items():
             entries = owner.records().entries
-            for record, _ in records:
-                self._remember(entries[record.head.record_id], record)
+            for one in records:
+                self._remember(entries[one.record.head.record_id], one.record)
 
     def _write_rows(self, opened: OpenSave, rows: Mapping[OpenOwner, Sequence[dict[str, Any]]]) -> None:
         if len(rows) == 1:
@@ -338,13 +346,14 @@ class RecordStore:
         return record
 
 
-def _decided(owner: OpenOwner, record: Record, fresh: _Fresh, field: str) -> Added:
+def _decided(owner: OpenOwner, record: Record, fresh: dict[str, _New], field: str) -> Added:
     """Whether a record is new to a locked owner; if so it is put among the ``fresh`` ones."""
-    record_id, digest = record.head.record_id, content_hash(record)
+    record_id, row = record.head.record_id, record_row(record)
+    digest = hash_of_row(row)
     entry = owner.records().entries.get(record_id)
-    known = entry.content_hash if entry else fresh[record_id][1] if record_id in fresh else None
+    known = entry.content_hash if entry else fresh[record_id].digest if record_id in fresh else None
     if known is None:
-        fresh[record_id] = (record, digest)
+        fresh[record_id] = _New(record, row, digest)
     elif known != digest:
         raise AlreadyExists(
             f"{field} names a record of '{owner_shown(owner.who)}' with other content; "

@@ -40,10 +40,7 @@ def actor_in(message: common_pb2.Actor, save: str, field: str) -> ActorId:
             reason=Reason.FIELD_INVALID,
             field=f"{field}.save_id",
         )
-    own = common_pb2.Actor()
-    own.CopyFrom(message)
-    own.save_id = save
-    return actor_from(own)
+    return actor_from(message, save=save)
 
 
 def owners_in(messages: Sequence[common_pb2.Actor], save: str, field: str, limit: int) -> list[ActorId]:

@@ -24,6 +24,7 @@ from sidecar.storage.keys import ActorId
 
 EVERYONE = "*"
 _NO_METADATA: Mapping[str, str] = {}
+_sorted = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 class Kind(StrEnum):
@@ -114,9 +115,13 @@ def searched_text(record: Record) -> str:
 
 def content_hash(record: Record) -> str:
     """32 hexadecimal digits over all that was given; equal for texts of JSON that say the same."""
-    row = record_row(record)
-    payload = canonical(json.loads(row.pop("payload")))
-    given = json.dumps(row, ensure_ascii=False, sort_keys=True)
+    return hash_of_row(record_row(record))
+
+
+def hash_of_row(row: Mapping[str, Any]) -> str:
+    """The :func:`content_hash` of a record whose :func:`record_row` is known already."""
+    given = _sorted({name: value for name, value in row.items() if name != "payload"})
+    payload = canonical(json.loads(row["payload"]))
     return hashlib.sha256(f"{given}\n{payload}".encode()).hexdigest()[:32]
 
 

@@ -12,6 +12,7 @@ from sidecar.memory.actor_files import ActorFiles
 from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
+from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_wire import moment_from, owners_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
@@ -51,6 +52,7 @@ class DocumentService:
         saves: SaveStates,
         workers: Workers,
         still: Still,
+        answers: KeptAnswers,
         limits: MemorySettings,
         paging: Paging,
     ) -> None:
@@ -60,6 +62,7 @@ class DocumentService:
         self._saves = saves
         self._workers = workers
         self._still = still
+        self._answers = answers
         self._limits = limits
         self._paging = paging
 
@@ -220,7 +223,10 @@ class DocumentService:
             erased = self._files.measure(who) if request.dry_run else self._files.erase(who)
             return memory_pb2.EraseActorResponse(existed=erased is not None, erased=common_pb2.Erasure(**erased or {}))
 
-        response = await self._still(who.save, context, erase)
+        def erase_once() -> memory_pb2.EraseActorResponse:
+            return self._answers.lasting(who.save, request, memory_pb2.EraseActorResponse, erase)
+
+        response = await self._still(who.save, context, erase if request.dry_run else erase_once)
         response.save.CopyFrom(state_to(self._saves.state(who.save)))
         return response
 

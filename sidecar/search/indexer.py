@@ -17,7 +17,7 @@ from threading import Lock
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt
 from sidecar.memory.open_owner import OpenOwner
-from sidecar.memory.open_saves import facts_of
+from sidecar.memory.open_save import facts_of
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_catalog import OwnerFacts
 from sidecar.memory.record_store import RecordStore

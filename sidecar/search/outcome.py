@@ -43,6 +43,7 @@ class Degraded(IntEnum):
     INDEX_UNAVAILABLE = 10
     SCAN_LIMIT = 11
     RERANKER_FAILED = 12
+    GROUPS_DAMAGED = 13
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_catalog import Catalog
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import Stored, lock_order
-from sidecar.memory.records import searched_text
+from sidecar.memory.records import EVERYONE, searched_text
 from sidecar.search.access import OWN, SOURCE, Known, Reach, by_share
 from sidecar.search.meaning import NOT_ASKED, Meaning
 from sidecar.search.options import Options
@@ -127,8 +127,9 @@ class Recall:
         stages = Stages(self._clock)
         with ExitStack() as stack:
             catalog = self._store.catalog(query.who.save)
-            groups = self._groups.of(query.who) if query.groups else ()
-            looked, degraded = self._looked_at(query, groups, catalog, stack)
+            groups, damaged = self._groups_of(query)
+            looked, unread = self._looked_at(query, groups, catalog, stack)
+            degraded = [*damaged, *unread]
             state = self._saves.state(query.who.save)
             visible = self._visible(query, looked, stages)
             asked = self._words.analyzer(query.who.save).query(query.text) if query.text else None
@@ -149,6 +150,15 @@ class Recall:
                 words_cut=asked is not None and asked.cut,
                 query_cut=meaning.dropped,
             )
+
+    def _groups_of(self, query: Query) -> tuple[Sequence[Group], list[Degraded]]:
+        """The groups of who asks. A file that cannot be read costs what they recall, never what the actor does."""
+        if not query.groups:
+            return (), []
+        try:
+            return self._groups.of(query.who), []
+        except Corrupt:
+            return (Group(EVERYONE),), [Degraded.GROUPS_DAMAGED]
 
     def _looked_at(
         self, query: Query, groups: Sequence[Group], catalog: Catalog, stack: ExitStack

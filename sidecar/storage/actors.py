@@ -27,7 +27,7 @@ class Actors:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._known: set[ActorId] = set()
+        self._known: dict[ActorId, Path] = {}
 
     def folder(self, who: ActorId) -> Path:
         """The actor's folder, which may not exist yet."""
@@ -39,16 +39,17 @@ class Actors:
 
     def ensure(self, who: ActorId) -> Path:
         """The actor's folder, made with its ``actor.json`` where it is missing."""
+        known = self._known.get(who)
+        if known is not None:
+            return known
         folder = self.folder(who)
-        if who in self._known:
-            return folder
         self._disk.make_folder(folder)
         stored = read_json(self._disk, folder / "actor.json")
         if stored is None:
             write_json(self._disk, folder / "actor.json", _written(who))
         elif _read(stored, who.save) != who:
             raise _disagrees(self._disk, folder / "actor.json")
-        self._known.add(who)
+        self._known[who] = folder
         return folder
 
     def put(self, who: ActorId) -> Path:
@@ -94,7 +95,7 @@ class Actors:
         folder = self.folder(who)
         doomed = folder.with_name(folder.name + _ERASED)
         existed = self._disk.exists(folder)
-        self._known.discard(who)
+        self._known.pop(who, None)
         self._disk.remove(doomed)
         if existed:
             self._disk.rename(folder, doomed)

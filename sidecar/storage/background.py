@@ -14,13 +14,23 @@ _MOST_DELAYS = 10
 class Background:
     """Calls ``work`` in a thread of its own after :meth:`wake`; True means that more is to be done.
 
-    It begins once nothing has woken it for ``delay_seconds``, or after ten times as long at the latest. What ``work``
-    raises is told and tried again at the next wake. The thread begins with the first wake.
+    It begins once nothing has woken it for ``delay_seconds``, or after ten times as long at the latest, and so does
+    each further piece of work: while calls change things they have the machine. Where ``urgent`` it does not wait. What
+    ``work`` raises is told and tried again at the next wake. The thread begins with the first wake.
     """
 
-    def __init__(self, name: str, work: Callable[[], bool], *, delay_seconds: float, report: Report) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], bool],
+        *,
+        delay_seconds: float,
+        report: Report,
+        urgent: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._name = name
         self._work = work
+        self._urgent = urgent
         self._delay = delay_seconds
         self._report = report
         self._woken = threading.Event()
@@ -57,14 +67,15 @@ class Background:
     def _wait_for_quiet(self) -> None:
         for _ in range(_MOST_DELAYS):
             self._woken.clear()
-            if self._ending.wait(self._delay) or not self._woken.is_set():
+            if self._urgent() or self._ending.wait(self._delay) or not self._woken.is_set():
                 return
         self._woken.clear()
 
     def _work_through(self) -> None:
         try:
             while not self._ending.is_set() and self._work():
-                pass
+                if self._woken.is_set():
+                    self._wait_for_quiet()
         except (LorekeeperError, OSError) as error:
             details = {"work": self._name, "error": type(error).__name__}
             self._report(Diagnostic("background_failed", "work that follows behind failed", Severity.ERROR, details))

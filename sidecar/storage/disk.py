@@ -113,6 +113,7 @@ class FileDisk:
         self, root: Path, *, durable: bool = True, writable: Callable[[bool], None] = lambda _writable: None
     ) -> None:
         self.root = Path(os.path.realpath(root))
+        self._inside = str(self.root) + os.sep
         self._durable = durable
         self._writable = writable
         self._refused = False
@@ -121,7 +122,10 @@ class FileDisk:
         return os.path.lexists(path)
 
     def is_folder(self, path: Path) -> bool:
-        return path.is_dir() and not path.is_symlink()
+        try:
+            return stat.S_ISDIR(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         self._refuse_links(path)
@@ -151,8 +155,12 @@ class FileDisk:
         self._tell(writable=True)
 
     def _write_new(self, path: Path, data: bytes) -> None:
-        path.unlink(missing_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except FileExistsError:  # a kill left it behind
+            path.unlink()
+            descriptor = os.open(path, flags, 0o600)
         try:
             _write_all(descriptor, data)
             self._sync_file(descriptor)
@@ -305,18 +313,21 @@ class FileDisk:
             os.close(descriptor)
 
     def _refuse_links(self, path: Path) -> None:
-        """Every part below the data folder must be what it seems."""
-        part = path
-        while part != self.root and part != part.parent:
-            self._refuse_link(part)
-            part = part.parent
+        """Every part below the data folder must be what it seems. Texts: each write comes through here."""
+        whole = str(path)
+        end = len(self._inside) if whole.startswith(self._inside) else len(whole)
+        while end < len(whole):
+            end = whole.find(os.sep, end + 1)
+            end = len(whole) if end < 0 else end
+            self._refuse_link(whole[:end])
 
-    def _refuse_link(self, path: Path) -> None:
+    def _refuse_link(self, path: str | Path) -> None:
         if _leads_elsewhere(path):
+            shown = self._shown(Path(path))
             raise Corrupt(
-                f"'{self._shown(path)}' in the data folder is a link or a device; put a real file or folder there",
+                f"'{shown}' in the data folder is a link or a device; put a real file or folder there",
                 reason=Reason.STORAGE_UNSAFE,
-                file=self._shown(path),
+                file=shown,
             )
 
     def _shown(self, path: Path) -> str:
@@ -369,7 +380,7 @@ def disk_error(error: OSError, shown: str) -> LorekeeperError:
     )
 
 
-def _leads_elsewhere(path: Path) -> bool:
+def _leads_elsewhere(path: str | Path) -> bool:
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -10,6 +10,8 @@ from typing import Any
 from sidecar.errors import Corrupt, Reason
 from sidecar.storage.disk import Disk
 
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
 
 def read_json(disk: Disk, path: Path) -> dict[str, Any] | None:
     """The object in ``path``, or None where there is no file. Raises Corrupt where it cannot be read."""
@@ -41,7 +43,7 @@ def write_json(disk: Disk, path: Path, value: Mapping[str, Any]) -> None:
 
 def dump(value: Mapping[str, Any]) -> bytes:
     """Compact UTF-8 JSON, the form of every file and journal line."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
+    return _compact(value).encode("utf-8")
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

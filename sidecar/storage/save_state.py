@@ -21,6 +21,7 @@ from sidecar.storage.json_file import read_json, stored_number, write_json
 from sidecar.storage.keys import save_folder
 
 _AHEAD = 1_000
+_MAX_MISSING = 1_000
 _FORMAT = 1
 
 
@@ -51,22 +52,23 @@ class _Open:
 
 
 class SaveStates:
-    """Thread-safe; reads of a known save never touch the disk."""
+    """Thread-safe; reads of a known save never touch the disk, nor do those of one that was found to be missing."""
 
     def __init__(self, disk: Disk, *, clock: Callable[[], float] = time.time) -> None:
         self._disk = disk
         self._clock = clock
         self._open: dict[str, _Open] = {}
+        self._missing: set[str] = set()
         self._lock = threading.Lock()
 
     def state(self, save: str) -> SaveState:
         """The present state. A save that was never written to is at 0, 0."""
-        opened = self._open.get(save) or self._load(save)
+        opened = self._known(save)
         return SaveState(opened.revision, opened.epoch) if opened else SaveState()
 
     def about(self, save: str) -> SaveAbout:
         """What is known of the save besides its state."""
-        opened = self._open.get(save) or self._load(save)
+        opened = self._known(save)
         return opened.about if opened else SaveAbout()
 
     def require_epoch(self, save: str, epoch: int) -> None:
@@ -104,6 +106,21 @@ class SaveStates:
         """Read ``save.json`` again at the next call: it was exchanged or erased."""
         with self._lock:
             self._open.pop(save, None)
+            self._missing.discard(save)
+
+    def _known(self, save: str) -> _Open | None:
+        """The save as it was last seen; its absence is remembered too, as a session may store nothing for hours."""
+        opened = self._open.get(save)
+        if opened is None and save not in self._missing:
+            opened = self._load(save)
+            if opened is None:
+                self._remember_missing(save)
+        return opened
+
+    def _remember_missing(self, save: str) -> None:
+        if len(self._missing) >= _MAX_MISSING:
+            self._missing.clear()
+        self._missing.add(save)
 
     def _load(self, save: str) -> _Open | None:
         stored = read_json(self._disk, self._path(save))
@@ -116,6 +133,7 @@ class SaveStates:
         self._disk.make_folder(self._path(save).parent)
         opened = _Open(0, 0, 0, SaveAbout(created=self._clock()))
         self._write(save, opened, _AHEAD)
+        self._missing.discard(save)
         return self._open.setdefault(save, opened)
 
     def _write(self, save: str, opened: _Open, ceiling: int) -> None:

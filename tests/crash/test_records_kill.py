@@ -96,3 +96,40 @@ def test_a_daemon_that_is_killed_keeps_what_it_acknowledged(daemon, actor):
     assert records.rebuild()[-1].total == len(acknowledged)
     status = records.status()
     assert (status.total, status.terms_ready, status.orphan) == (len(acknowledged), len(acknowledged), 0)
+
+
+def test_a_daemon_that_is_killed_while_many_saves_wait_keeps_what_it_acknowledged(start_daemon, actor):
+    """More waits in the inboxes than may, so calls move rows of other saves while they add their own."""
+    from records_client import Records, m
+
+    daemon = start_daemon("--set", "records.max_waiting_bytes=4000")
+    saves = [f"{actor.save_id} {number}" for number in range(4)]
+    for number in range(3):
+        records = Records(daemon.client, actor)
+        for place in range(12):
+            save = saves[place % 4]
+            batch = [m(f"{number} {place} {n}", "wolf", owner=records.other(f"{place} {n}", save)) for n in range(5)]
+            records.add(*batch, actor=records.other("", save))
+        daemon.kill()
+        daemon.start()
+    records = Records(daemon.client, actor)
+    for save in saves:
+        assert len(records.listed(records.other("", save), all_owners=True, page_size=1_000)) == 45
+
+
+def test_a_daemon_that_is_killed_between_calls_with_keys_does_each_of_them_once(daemon, actor):
+    from records_client import Records, m
+
+    from sidecar.gen.lorekeeper.v1 import memory_pb2
+
+    for number in range(3):
+        records = Records(daemon.client, actor)
+        records.add(m(f"old {number}"))
+        given = {"filter": memory_pb2.RecordFilter(), "idempotency_key": f"key {number}"}
+        assert records.forget(**given).forgotten == 1 + (number > 0)
+        records.add(m(f"new {number}"))
+        daemon.kill()
+        daemon.start()
+        again = Records(daemon.client, actor)
+        assert again.forget(**given).forgotten == 1 + (number > 0)
+        assert again.listed() == [f"new {number}"]

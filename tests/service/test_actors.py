@@ -125,6 +125,18 @@ def test_an_actor_whose_files_are_damaged_can_be_erased_and_begin_anew(daemon, a
     assert daemon.client.write(actor, "two").version == 1
 
 
+def test_an_erasure_that_is_resent_after_a_kill_spares_the_actor_that_began_anew(daemon, actor):
+    daemon.client.write(actor, "one")
+    request = memory_pb2.EraseActorRequest(actor=actor, idempotency_key="key 1")
+    first = daemon.client.memory.EraseActor(request)
+    daemon.client.write(actor, "two")
+    daemon.kill()
+    daemon.start()
+    again = daemon.client.memory.EraseActor(request)
+    assert (again.existed, again.erased) == (True, first.erased)
+    assert daemon.client.memory.GetDocument(memory_pb2.GetDocumentRequest(actor=actor)).text == "two"
+
+
 def test_an_erased_actor_may_begin_anew(client, actor):
     client.write(actor, "one", idempotency_key="k")
     erase(client, actor)

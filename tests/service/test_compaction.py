@@ -113,6 +113,14 @@ def test_where_no_model_can_write_summaries_that_is_told(chat, actor):
     assert cut(answer, "summariser").dropped == answer.folded
 
 
+@pytest.mark.parametrize("fields", [{}, {"strategy": MODEL}, {"strategy": DETERMINISTIC}, {"messages": held_talk(4)}])
+def test_a_backend_that_is_not_known_is_refused_however_the_summary_is_written(chat, actor, fields):
+    chat.talk(actor, 40)
+    refused = failure(lambda: chat.compact(actor, backend_id="nowhere", **fields))
+    assert (*refused.kind, refused.fields) == ("NOT_FOUND", "BACKEND_NOT_FOUND", ("backend_id",))
+    assert chat.summary(actor).version == 0
+
+
 def test_a_compaction_by_rule_asks_for_no_model(chat, actor):
     chat.talk(actor, 45)
     answer = chat.compact(actor, strategy=DETERMINISTIC)

@@ -10,7 +10,7 @@ import pytest
 from turn_client import TurnClient, tool
 from wire_server import WAIT_SECONDS, Reply, calls, delta, end, error, event, stream
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, role_pb2
+from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, role_pb2
 
 GATE = '{"type": "object", "properties": {"gate": {"type": "string"}, "n": {"type": "integer"}}, "required": ["gate"]}'
 OPEN = tool("open_gate", parameters=GATE, mutating=True)
@@ -390,6 +390,27 @@ def test_a_forced_choice_holds_for_the_first_answer_only(game, server):
     talk.line("Look!", tool_choice=chat_pb2.TOOL_CHOICE_ANY)
     talk.turn(lambda call: "dark")
     assert [request.body["tool_choice"] for request in server.turns] == ["required", "auto"]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"tool_choice": chat_pb2.TOOL_CHOICE_ANY}, "you must call one of your tools"),
+        ({"tool_choice": chat_pb2.TOOL_CHOICE_NAMED, "tool_name": "look"}, "you must call look"),
+        ({}, ""),
+    ],
+)
+def test_a_model_that_knows_only_text_is_told_what_it_must_call_beside_the_line(game, server, values, told):
+    game.put_backend(base_url=server.base_url, tool_channel=backend_pb2.TOOL_CHANNEL_TEXT)
+    server.play(stream('{"name": "look", "arguments": {}}'), stream("Dark."))
+    talk = game.converse(LOOK)
+    talk.line("Look!", **values)
+    talk.turn(lambda call: "dark")
+    first, second = server.turns
+    assert first.messages[0] == second.messages[0]
+    assert [told in first.said, "This time you must" in second.said] == [True, False]
+    assert ("This time you must" in first.said) == bool(told)
+    assert first.messages[-1]["content"] == "Look!"
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from turn_client import TurnClient
+from turn_client import Turn, TurnClient
 
 WINDOW = 1_024
+LONG_PROMPT = "You are Mira, who keeps the northern gate. " + "The gate has two towers and one old bell. " * 20
 PYTHON = os.environ.get("LOREKEEPER_REAL_MODEL", "")
 pytestmark = pytest.mark.skipif(not PYTHON, reason="LOREKEEPER_REAL_MODEL names no Python with llama.cpp")
 
@@ -70,14 +72,8 @@ def test_the_window_of_a_real_model_is_found_out(game):
 def test_a_real_overflow_is_recovered_from(game, address):
     game.put_backend(base_url=f"{address}/v1", model="gemma", context_tokens=16_384, max_output_tokens=6)
     game.put_role(system_prompt="You are Mira.", use_universal_prefix=False, max_history_messages=200)
-    from sidecar.gen.lorekeeper.v1 import chat_pb2
-
-    lines = [
-        chat_pb2.NewMessage(role=role, content=f"{number}: " + "the long road to the northern gate " * 6)
-        for number in range(20)
-        for role in ("user", "assistant")
-    ]
-    game.stub.AppendMessages(chat_pb2.AppendMessagesRequest(actor=game.actor, messages=lines))
+    road = "the long road to the northern gate " * 6
+    game.append(*((role, f"{number}: {road}") for number in range(20) for role in ("user", "assistant")))
     turn = game.send("And then?", allowed_tools={"names": []})
     assert "PROMPT_REBUILT" in turn.warnings
     assert turn.completed.text
@@ -91,6 +87,38 @@ def test_a_cancelled_turn_leaves_the_real_model_free_for_the_next(game):
     assert game.send("Good day!", allowed_tools={"names": []}).completed.text
     roles = [role for role, _ in game.messages()]
     assert roles == ["user", "user", "assistant"]
+
+
+def test_over_ten_turns_nine_tenths_of_each_prompt_are_in_the_models_cache(game):
+    prompts = prompts_of(game, 11, max_history_messages=200)
+    assert min(cached_shares(prompts)) >= 0.9
+
+
+def test_a_compaction_costs_one_cold_turn_at_most(game):
+    game.append(*[("user", "And then?"), ("assistant", "The bell rang.")] * 12)
+    prompts = prompts_of(game, 7, max_history_messages=24)
+    folded = [prompt.started.window.folded for prompt in prompts]
+    compactions = sum(before != after for before, after in pairwise(folded))
+    cold = sum(share < 0.9 for share in cached_shares(prompts))
+    assert 1 <= cold <= compactions == 2
+
+
+def prompts_of(game: TurnClient, turns: int, **role: Any) -> list[Turn]:
+    """Turns of one conversation whose beginning is long enough that a line is a small part of each prompt."""
+    game.put_role(
+        system_prompt=LONG_PROMPT,
+        use_universal_prefix=False,
+        allowed_tools={"names": []},
+        summary={"use_model": False},
+        **role,
+    )
+    return [game.send(f"And what came {number} days later?") for number in range(turns)]
+
+
+def cached_shares(turns: list[Turn]) -> list[float]:
+    """For each turn but the first: which part of the prompt before it the model still had."""
+    usages = [turn.completed.usage for turn in turns]
+    return [now.cached_prompt_tokens / before.prompt_tokens for before, now in pairwise(usages)]
 
 
 def test_a_real_probe_finds_the_server(game, address):

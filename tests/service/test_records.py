@@ -4,7 +4,7 @@ import pytest
 from client import failure
 from records_client import FACT, Records, at, m, wanted
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, save_pb2_grpc, search_pb2
 
 CREATED, UNCHANGED = memory_pb2.ADD_OUTCOME_CREATED, memory_pb2.ADD_OUTCOME_UNCHANGED
 
@@ -140,6 +140,85 @@ def test_an_idempotency_key_makes_a_retry_safe_also_after_a_restart(daemon, own_
     daemon.restart()
     again = own_records().add(m("", "wolf"), idempotency_key="key 1")
     assert (again.records[0].record_id, again.records[0].outcome) == (first.records[0].record_id, UNCHANGED)
+
+
+def test_forgetting_by_a_filter_that_is_resent_after_a_kill_spares_what_was_added_since(daemon, own_records):
+    records = own_records()
+    records.add(m("old 1"), m("old 2"))
+    given = {"filter": memory_pb2.RecordFilter(), "idempotency_key": "key 1"}
+    first = records.forget(**given)
+    records.add(m("new"))
+    daemon.kill()
+    daemon.start()
+    again = own_records().forget(**given)
+    assert (again.matched, again.forgotten) == (first.matched, first.forgotten) == (2, 2)
+    assert own_records().listed() == ["new"]
+    other = failure(lambda: own_records().forget("new", idempotency_key="key 1"))
+    assert other.kind == ("ALREADY_EXISTS", "IDEMPOTENCY_KEY_REUSED")
+
+
+def test_groups_that_are_resent_after_a_kill_do_not_put_back_what_was_changed_since(daemon, own_records):
+    records = own_records()
+
+    def put(name, **more):
+        groups = [memory_pb2.Group(group_id="watch", name=name)]
+        request = memory_pb2.PutGroupsRequest(save_id=records.actor.save_id, groups=groups, **more)
+        return daemon.client.memory.PutGroups(request)
+
+    first = put("old", idempotency_key="key 1")
+    put("new", idempotency_key="key 2")
+    daemon.kill()
+    daemon.start()
+    assert put("old", idempotency_key="key 1").groups == first.groups
+    listed = daemon.client.memory.ListGroups(memory_pb2.ListGroupsRequest(save_id=records.actor.save_id))
+    assert [group.name for group in listed.groups] == ["new"]
+
+
+def test_a_key_of_the_save_that_a_fork_came_from_is_a_new_key_in_the_fork(daemon, own_records):
+    records = own_records()
+    records.add(m("m1"))
+    given = {"filter": memory_pb2.RecordFilter(), "idempotency_key": "key 1"}
+    saves = save_pb2_grpc.SaveServiceStub(records.channel)
+    records.forget(**given)
+    records.add(m("m2"))
+    saves.ForkSave(save_pb2.ForkSaveRequest(save_id=records.actor.save_id, new_save_id="fork"))
+    forked = common_pb2.Actor(save_id="fork", actor_id=records.actor.actor_id, role_id=records.actor.role_id)
+    assert records.forget(actor=forked, **given).forgotten == 1
+    assert records.listed() == ["m2"]
+
+
+def test_a_key_that_is_too_long_names_its_limit(records):
+    refused = failure(lambda: records.add(m("m1"), idempotency_key="k" * 513))
+    assert refused.kind == ("INVALID_ARGUMENT", "FIELD_TOO_LONG")
+    assert refused.metadata["limit"] == "max_key_chars"
+
+
+def test_damaged_groups_cost_what_groups_recall_and_nothing_else(daemon, own_records):
+    records = own_records()
+    bran = records.other("bran")
+    group = memory_pb2.Group(group_id="watch", members=[records.actor])
+    memory = daemon.client.memory
+    memory.PutGroups(memory_pb2.PutGroupsRequest(save_id=records.actor.save_id, groups=[group]))
+    records.add(m("own", "wolf"), m("theirs", "wolf", owner=bran, audience=["watch"]))
+    records.add(m("everybody's", "wolf", owner=bran, audience=["*"]))
+    assert sorted(records.found("wolf")) == ["everybody's", "own", "theirs"]
+    daemon.stop()
+    next(daemon.folder.rglob("groups.json")).write_bytes(b"{")
+    daemon.start()
+    records = own_records()
+    for _ in range(2):
+        answer = records.search("wolf", mode=search_pb2.SEARCH_MODE_LEXICAL)
+        assert sorted(hit.record.record_id for hit in answer.hits) == ["everybody's", "own"]
+        assert list(answer.degraded_reasons) == [common_pb2.DEGRADED_REASON_GROUPS_DAMAGED]
+    records.add(m("later", "wolf"))
+    for call, request in [
+        ("ListGroups", memory_pb2.ListGroupsRequest(save_id=records.actor.save_id)),
+        ("PutGroups", memory_pb2.PutGroupsRequest(save_id=records.actor.save_id, groups=[group])),
+        ("GetRetention", memory_pb2.GetRetentionRequest(save_id=records.actor.save_id)),
+    ]:
+        refused = failure(lambda call=call, request=request: getattr(daemon.client.memory, call)(request))
+        assert refused.kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+        assert refused.metadata["file"].endswith("groups.json")
 
 
 def test_every_record_tells_the_revision_that_wrote_it(records):

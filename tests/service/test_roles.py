@@ -8,7 +8,7 @@ import pytest
 from chat_client import PREFIX, Chat, parts
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, role_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, memory_pb2, role_pb2
 
 BUILT_IN = [
     "AINpc",
@@ -89,6 +89,18 @@ def test_every_field_of_a_role_comes_back_as_it_was_put(daemon, chat):
     assert info.role == role
     assert info.effective.recall.limit == 3
     assert info.effective.recall.max_tokens == 512
+
+
+def test_a_role_decides_how_many_versions_of_its_documents_are_kept(daemon, chat, actor):
+    client, forgetful = daemon.client, common_pb2.Actor(save_id=actor.save_id, role_id="Forgetful")
+    chat.stub.PutRole(chat_pb2.PutRoleRequest(role=role_pb2.Role(role_id="Forgetful", max_document_versions=2)))
+    for number in range(4):
+        client.write(forgetful, f"text {number}")
+        client.write(actor, f"text {number}")
+    assert [one.version for one in client.versions(forgetful).versions] == [3, 4]
+    assert [one.version for one in client.versions(actor).versions] == [1, 2, 3, 4]
+    client.memory.RevertDocument(memory_pb2.RevertDocumentRequest(actor=forgetful, version=3))
+    assert [one.version for one in client.versions(forgetful).versions] == [4, 5]
 
 
 def test_a_deleted_role_is_what_it_was_before(chat):

@@ -10,7 +10,7 @@ from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, save_pb2, save_pb2_grpc
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, save_pb2, save_pb2_grpc, system_pb2
 
 
 @pytest.fixture
@@ -74,6 +74,16 @@ def test_the_memory_tool_is_run_and_its_result_goes_back(game, server):
     assert json.loads(told[1]["content"])["Success"] is True
     assert game.messages()[-1][0] == "tool"
     assert game.messages()[-1][1].startswith("## Tool Results\n- memory: ok DONE")
+
+
+@pytest.mark.parametrize(("sources", "succeeded"), [([{"actor_id": "bard"}], True), ([], False)])
+def test_a_model_searches_the_owners_that_its_role_names(game, server, sources, succeeded):
+    game.put_role(sources=[common_pb2.Actor(role_id="Creator", **each) for each in sources])
+    asked = {"text": "wolf", "ownerId": "bard"}
+    server.play(calls(("search_game_memory", asked)), stream("Hm."))
+    turn = game.send("What does the bard know?", moment=common_pb2.Moment(timeline_id="main", tick=5))
+    (result,) = turn.all("tool_result")
+    assert (result.succeeded, result.reason) == (succeeded, "" if succeeded else "OWNER_NOT_ALLOWED")
 
 
 def test_text_after_a_tool_begins_a_new_message(game, server):
@@ -358,6 +368,19 @@ def test_a_summary_that_its_model_did_not_write_is_told(game, server):
         turns = [game.send(f"Line {number}") for number in range(3)]
     assert turns[-1].warnings == ["SUMMARY_FALLBACK"]
     assert "Line 0" in server.turns[-1].said
+
+
+def test_a_fold_behind_a_turn_that_fails_is_told_as_a_diagnostic(start_daemon, actor, server):
+    daemon = start_daemon()
+    game = TurnClient(daemon.client, actor, server)
+    game.put_role(max_history_messages=2, summary={"background": True, "backend_id": "nowhere"})
+    for number in range(3):
+        assert game.send(f"Line {number}").completed.text
+    watched = daemon.client.system.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest(after_sequence=0), timeout=30)
+    told = next(each.diagnostic for each in watched if each.diagnostic.code == "background_fold_failed")
+    watched.cancel()
+    assert dict(told.details) == {"reason": "BACKEND_NOT_FOUND"}
+    assert len(game.messages()) == 6
 
 
 def test_an_unknown_backend_is_told_in_the_details(game):

@@ -24,6 +24,40 @@ def test_it_works_until_there_is_no_more():
     background.close()
 
 
+def test_it_waits_for_quiet_before_each_further_piece_of_work():
+    waits: list[int] = []
+    left = [3, 2, 1]
+    done = threading.Event()
+
+    def work() -> bool:
+        if not left:
+            return False
+        left.pop()
+        background.wake()
+        if not left:
+            done.set()
+        return bool(left)
+
+    background = Background("test", work, delay_seconds=0.0, report=print, urgent=lambda: bool(waits.append(1)))
+    background.wake()
+    assert done.wait(SECONDS)
+    background.close()
+    assert len(waits) >= 3
+
+
+def test_what_is_urgent_does_not_wait_for_quiet():
+    done = threading.Event()
+
+    def work() -> bool:
+        done.set()
+        return False
+
+    background = Background("test", work, delay_seconds=3_600.0, report=print, urgent=lambda: True)
+    background.wake()
+    assert done.wait(SECONDS)
+    background.close()
+
+
 def test_what_fails_is_told_and_tried_again_with_the_next_wake():
     told: list[str] = []
     failed, worked = threading.Event(), threading.Event()

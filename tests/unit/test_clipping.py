@@ -7,7 +7,7 @@ from compaction_samples import CharCounter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.compaction.clipping import clip, clip_within, newest_suffix
+from sidecar.compaction.clipping import clip, clip_within, newest_suffix, steady_suffix
 from sidecar.compaction.tokens import CalibratingCounter, HeuristicCounter
 
 
@@ -65,3 +65,23 @@ def test_a_suffix_keeps_to_its_cap_and_is_not_cut_again(text, cap, scale):
 @given(st.text(max_size=300), st.integers(1, 60))
 def test_a_suffix_is_the_end_of_the_text(text, cap):
     assert text.endswith(newest_suffix(text, cap, HeuristicCounter()).removeprefix("…"))
+
+
+@given(st.text(max_size=300), st.integers(1, 60), st.sampled_from([0.5, 1.0, 1.7]))
+def test_a_steady_suffix_is_an_end_of_the_newest_one(text, cap, scale):
+    counter = CalibratingCounter(scale)
+    newest, steady = newest_suffix(text, cap, counter), steady_suffix(text, cap, counter)
+    assert newest.endswith(steady.removeprefix("…"))
+    assert counter.count(steady) <= max(cap, counter.count("…"))
+
+
+def test_a_steady_suffix_stays_while_the_cap_and_the_counts_move_a_little():
+    text = " ".join(f"The bell rang {number} times." for number in range(400))
+    steady = [steady_suffix(text, cap, CalibratingCounter(1 + cap / 10_000)) for cap in range(1_000, 1_600)]
+    assert len(set(steady)) <= 3
+    assert len(min(steady)) > 0.8 * 4 * 1_000 / 1.1
+
+
+@pytest.mark.parametrize(("text", "cap"), [("hello", 9), ("", 3), ("hello", 0)])
+def test_a_steady_suffix_leaves_what_fits(text, cap):
+    assert steady_suffix(text, cap, HeuristicCounter()) == text

@@ -155,6 +155,13 @@ def test_the_file_is_safe_before_it_is_renamed_and_the_folder_after(tmp_path):
     assert disk.steps == [("file", ["a.tmp"]), ("folder", ["a"])]
 
 
+def test_what_a_kill_left_of_a_write_is_written_over(tmp_path):
+    (tmp_path / "a.tmp").write_bytes(b"half of")
+    FileDisk(tmp_path).replace(tmp_path / "a", b"1")
+    assert sorted(os.listdir(tmp_path)) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"1"
+
+
 def test_a_new_journal_is_safe_with_its_name_and_a_longer_one_by_itself(tmp_path):
     disk = Recorded(tmp_path)
     disk.append(tmp_path / "a", b"1")

@@ -77,7 +77,7 @@ def test_a_damaged_file_is_data_loss_and_left_as_it_is(tmp_path, damage):
     path = next(tmp_path.rglob("groups.json"))
     path.write_bytes(damage)
     again = house.again().groups
-    for attempt in (lambda: again.of(NPC), lambda: again.put(SAVE, [Group("h")], [])):
+    for attempt in (lambda: again.read(SAVE), lambda: again.put(SAVE, [Group("h")], [])):
         with pytest.raises(Corrupt):
             attempt()
     assert path.read_bytes() == damage

@@ -27,7 +27,7 @@ def test_b7_a_call_that_is_cancelled_before_it_begins_changes_nothing(tmp_path):
             saves=house.saves,
             workers=workers,
             limits=house.limits,
-            answers=KeptAnswers(8),
+            answers=KeptAnswers(house.disk, 8),
             paging=Paging(100, 1_000),
             marks=NoMarks(),
         )

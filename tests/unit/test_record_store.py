@@ -160,7 +160,7 @@ def test_flushing_some_owners_keeps_the_inbox_until_all_are_moved(house):
 
 
 def test_who_adds_faster_than_the_disk_moves_helps_to_move(tmp_path):
-    house = house_on(tmp_path, max_waiting_owners=2)
+    house = house_on(tmp_path, max_waiting_bytes=1_000)
     for number in range(6):
         add_to_many(house, *(owner(f"npc {number}.{n}") for n in range(2)))
     assert house.disk.exists(journal_of(house, owner("npc 0.0")))
@@ -341,13 +341,48 @@ def test_on_a_full_disk_nothing_is_acknowledged_or_remembered(tmp_path):
     assert house.again().ids(NPC) == ["m1", "m2"]
 
 
-def test_reopening_a_save_reads_no_journal_that_the_index_knows(house):
+class CountingDisk(FileDisk):
+    """Notes the name of every file that is read."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.files_read: list[str] = []
+
+    def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        self.files_read.append(path.name)
+        return super().read(path, offset, length)
+
+
+def test_reopening_a_save_reads_no_journal_that_the_index_knows(tmp_path):
+    house = House(CountingDisk(tmp_path))
     for number in range(20):
-        add(house, record("m"), who=owner(f"npc {number}"))
+        add(house, *(record(f"m{n}") for n in range(5)), who=owner(f"npc {number}"))
     house.index_now()
     again = house.again()
-    assert again.store.catalog("session").total == 20
-    assert len(again.store._open._owners) == 0
+    house.disk.files_read.clear()
+    assert again.store.catalog("session").total == 100
+    assert "records.jsonl" not in house.disk.files_read
+    assert again.ids(owner("npc 7")) == [f"m{n}" for n in range(5)]
+    assert house.disk.files_read.count("records.jsonl") == 2  # one journal: what it holds, and its end
+
+
+def test_rows_of_many_saves_that_wait_are_moved_by_who_adds_more(tmp_path):
+    house = house_on(tmp_path, max_waiting_bytes=1_000)
+    for number in range(6):
+        few = [owner(f"npc {n}", save=f"save {number}") for n in range(2)]
+        house.store.add(f"save {number}", [(who, record("m")) for who in few])
+    assert house.disk.exists(journal_of(house, owner("npc 0", save="save 0")))
+    assert house.store.waits_long()
+    for number in range(6):
+        house.store.settle(f"save {number}")
+    assert not house.store.waits_long()
+    assert house.again().store.get(owner("npc 1", save="save 5"), "m").record == record("m")
+
+
+def test_many_new_owners_of_a_save_that_is_not_there_yet_read_nothing(tmp_path):
+    house = House(CountingDisk(tmp_path))
+    add_to_many(house, *(owner(f"npc {number}") for number in range(20)))
+    assert house.disk.files_read.count("save.json") < 5
 
 
 def test_a_journal_that_grew_behind_the_index_is_noticed_at_the_next_opening(house):
@@ -373,7 +408,7 @@ actions = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(actions)
 def test_whatever_is_done_in_whatever_order_a_restart_changes_nothing(steps):
-    house = House(SessionDisk(Path("/session")), RecordSettings(max_cached_owners=16, max_waiting_owners=1))
+    house = House(SessionDisk(Path("/session")), RecordSettings(max_cached_owners=16, max_waiting_bytes=1))
     owners = [NPC, OTHER, THIRD]
     expected: dict = {who: {} for who in owners}
     for action, name, number in steps:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.compaction.counters import Counters
 from sidecar.compaction.tokens import (
     CalibratingCounter,
     CounterKind,
@@ -73,6 +74,27 @@ def test_repeated_reports_lead_to_the_true_number():
         estimated = CalibratingCounter(scale).count("x" * 4_000)
         scale = next_scale(scale, estimated=estimated, reported=1_500)
     assert CalibratingCounter(scale).count("x" * 4_000) == pytest.approx(1_500, rel=0.01)
+
+
+def reported(counters: Counters, *factors: float) -> list[int]:
+    """The count of one text after each report that a prompt took ``factor`` times what a quarter of it says."""
+    counts = []
+    for factor in factors:
+        estimated = counters.best("m").count("x" * 4_000)
+        counters.report("m", estimated=estimated, reported=int(1_000 * factor))
+        counts.append(counters.best("m").count("x" * 4_000))
+    return counts
+
+
+def test_the_counters_follow_the_reports_to_within_a_step():
+    counts = reported(Counters(), *[1.5] * 100)
+    assert counts == sorted(counts)
+    assert counts[0] > 1_000
+    assert counts[-1] == pytest.approx(1_500, rel=0.05)
+
+
+def test_reports_that_swing_around_the_truth_leave_the_counts_alone():
+    assert set(reported(Counters(), *[1.1, 0.9] * 50)) == {1_000}
 
 
 def test_a_remembering_counter_counts_the_same_and_tells_the_same_kind():

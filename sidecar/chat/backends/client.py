@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,11 +22,10 @@ from sidecar.chat.backends.failures import (
     FailureKind,
     failure_of,
     status_failure,
-    told_failure,
 )
 from sidecar.chat.backends.profile import Backend
-from sidecar.chat.backends.sse import Event, EventParser, EventTooLong
-from sidecar.chat.backends.wire import Answer, AnswerParts, Ask
+from sidecar.chat.backends.streams import AnswerStream, too_long, whole_answer
+from sidecar.chat.backends.wire import Answer, Ask
 from sidecar.settings import BackendSettings
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 _MAX_ERROR_BYTES = 65_536
 _END_SECONDS = 0.05
-_DONE = "[DONE]"
 
 
 class BackendClient:
@@ -57,7 +54,7 @@ class BackendClient:
         body = json.dumps(ask.body(backend), ensure_ascii=False).encode("utf-8")
         async with self._response(backend, "POST", "/chat/completions", key=key, body=body) as response:
             if "json" in response.headers.get("content-type", ""):
-                for part in _whole(await self._read(response)):
+                for part in whole_answer(await self._read(response)):
                     yield part
                 return
             async for piece in self._streamed(response):
@@ -108,23 +105,23 @@ class BackendClient:
             if most and len(data) >= most:
                 return data[:most]
             if len(data) > self._limits.max_answer_bytes:
-                raise BackendFailed(_too_long())
+                raise BackendFailed(too_long())
         return data
 
     async def _streamed(self, response: httpx.Response) -> AsyncGenerator[str | Answer, None]:
-        stream = _Stream(self._limits.max_event_bytes)
+        stream = AnswerStream(self._limits.max_event_bytes)
         chunks, size = response.aiter_bytes(), 0
         while (chunk := await _next(chunks, self._grace(stream))) is not None:
             size += len(chunk)
             if size > self._limits.max_answer_bytes:
-                raise BackendFailed(_too_long())
+                raise BackendFailed(too_long())
             for text in stream.feed(chunk):
                 yield text
         delimited = any(name in response.headers for name in ("content-length", "transfer-encoding"))
         for part in stream.end(delimited=delimited):
             yield part
 
-    def _grace(self, stream: _Stream) -> float | None:
+    def _grace(self, stream: AnswerStream) -> float | None:
         """How long to wait for more, in seconds: for the end of the body only, the token count, or as long as it takes.
 
         A body that is read to its end leaves the connection open for the next turn.
@@ -155,69 +152,20 @@ def key_of(backend: Backend, given: str = "") -> str:
     return given or (os.environ.get(backend.api_key_env, "") if backend.api_key_env else "")
 
 
-class _Stream:
-    """The events of one answer."""
-
-    def __init__(self, max_event_bytes: int) -> None:
-        self._parser = EventParser(max_bytes=max_event_bytes)
-        self._events = 0
-        self.parts = AnswerParts()
-        self.done = False
-
-    def feed(self, chunk: bytes) -> list[str]:
-        try:
-            events = self._parser.feed(chunk)
-        except EventTooLong as error:
-            raise BackendFailed(_too_long()) from error
-        texts = [self._take(event) for event in events if not self.done]
-        return [text for text in texts if text]
-
-    def end(self, *, delimited: bool) -> list[str | Answer]:
-        """The last part. A stream that broke off is a failure, as half an answer must not pass for a whole one."""
-        rest = self._parser.rest().strip()
-        if not self._events and rest:
-            return _whole(rest)
-        if not self.done and not self.parts.ended and (rest or not delimited or not self._events):
-            raise BackendFailed(failure_of(FailureKind.BACKEND_UNAVAILABLE))
-        return [replace(self.parts.answer(), streamed=True)]
-
-    def _take(self, event: Event) -> str:
-        self._events += 1
-        if event.data.strip() == _DONE:
-            self.done = True
-            return ""
-        value = _object(event.data.encode("utf-8"))
-        return self.parts.take(value)
-
-
 async def _next(chunks: AsyncIterator[bytes], grace: float | None) -> bytes | None:
-    """The next bytes; None at the end, or where an answer that is complete brings no more within ``grace`` seconds."""
+    """The next bytes; None at the end.
+
+    Where the answer is complete, ``grace`` is how many seconds more may take, and a connection that breaks is an end.
+    """
+    if grace is None:
+        return await anext(chunks, None)
+    import httpx
+
     try:
         async with asyncio.timeout(grace):
             return await anext(chunks, None)
-    except TimeoutError:
+    except (TimeoutError, httpx.HTTPError):
         return None
-
-
-def _whole(body: bytes) -> list[str | Answer]:
-    """An answer that was not streamed."""
-    parts = AnswerParts()
-    text = parts.take(_object(body))
-    return [text, parts.answer()] if text else [parts.answer()]
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    """The object in an event or a body. Raises BackendFailed where it tells an error or is none."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise BackendFailed(failure_of(FailureKind.PROVIDER_ERROR)) from error
-    if not isinstance(value, dict):
-        raise BackendFailed(failure_of(FailureKind.PROVIDER_ERROR))
-    told = told_failure(value)
-    if told:
-        raise BackendFailed(told)
-    return value
 
 
 def _refused(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
@@ -225,10 +173,6 @@ def _refused(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
         message = "the backend sends the request elsewhere, and redirects are not followed; put its true address"
         return Failure(FailureKind.INVALID_REQUEST, message, status)
     return status_failure(status, body, headers)
-
-
-def _too_long() -> Failure:
-    return Failure(FailureKind.PROVIDER_ERROR, "the backend's answer is longer than backends.max_answer_bytes allows")
 
 
 def _timeout_kind(error: Exception) -> FailureKind:

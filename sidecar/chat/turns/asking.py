@@ -8,7 +8,7 @@ takes no tool calls of the wire is told of the tools in its text.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,8 +17,9 @@ from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, 
 from sidecar.chat.backends.offline import offline_answer
 from sidecar.chat.backends.profile import ToolChannel
 from sidecar.chat.backends.retries import Smaller, may_fall_back, may_retry, smaller
-from sidecar.chat.backends.wire import Answer, Ask, WireMessage
+from sidecar.chat.backends.wire import USER, Answer, Ask, WireMessage
 from sidecar.chat.prompts import Prompt
+from sidecar.chat.turns.ahead import Ahead, Pieces
 from sidecar.chat.turns.choice import Chosen, fallback_of
 from sidecar.chat.turns.events import Event, Said, Tell, Trouble, Warned
 from sidecar.chat.turns.exchange import Round, trimmed
@@ -26,7 +27,7 @@ from sidecar.chat.turns.input import ToolChoice
 from sidecar.chat.turns.meter import Meter, cut_in_silence
 from sidecar.chat.turns.opening import Opening
 from sidecar.chat.turns.speech import Room, Speech
-from sidecar.chat.turns.tools import TurnTool, text_contract
+from sidecar.chat.turns.tools import TurnTool, forced_call, text_contract
 from sidecar.compaction.tokens import CounterKind
 
 _TRUNCATED = (
@@ -63,9 +64,20 @@ class Asking:
         self._meter = meter
         self._room = Room(opening.role.max_response_chars)
         self._truncation_told = False
+        self._ahead: tuple[Ask, Ahead] | None = None
         self.chosen = chosen
         self.prompt = prompt
         self.model = chosen.model
+
+    def begin(self) -> None:
+        """Asks already, for :meth:`first` to hear."""
+        ask = self._ask([], with_tools=True, choice=self._choice())
+        self._ahead = ask, Ahead(self._pieces(ask))
+
+    async def aclose(self) -> None:
+        """Ends what was begun and is not going to be heard."""
+        if self._ahead:
+            await self._ahead[1].aclose()
 
     async def first(self) -> Heard:
         """The first answer, with every way to get one. Raises BackendFailed."""
@@ -109,11 +121,12 @@ class Asking:
     async def _once(
         self, speech: Speech, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]
     ) -> Heard:
-        ask = self._ask(added, with_tools=with_tools, choice=choice)
+        ask, heard = self._ahead or self._asked(added, with_tools=with_tools, choice=choice)
+        self._ahead = None
         answer = Answer()
         self._meter.asked += 1
         with self._meter.timing("model"):
-            async with aclosing(self._pieces(ask)) as pieces:
+            async with aclosing(heard) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Answer):
                         answer = piece
@@ -125,7 +138,13 @@ class Asking:
         await self._count(ask, answer, speech, added)
         return Heard(speech, answer)
 
-    async def _pieces(self, ask: Ask) -> AsyncGenerator[str | Answer, None]:
+    def _asked(
+        self, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]
+    ) -> tuple[Ask, Ahead | Pieces]:
+        ask = self._ask(added, with_tools=with_tools, choice=choice)
+        return ask, self._pieces(ask)
+
+    async def _pieces(self, ask: Ask) -> Pieces:
         if self.chosen.offline:
             for part in offline_answer(ask.messages, self._opening.role.offline_lines):
                 yield part
@@ -166,7 +185,7 @@ class Asking:
         native = with_tools and chosen.native
         form = opening.turn.form
         return Ask(
-            messages=[*self._prompt_messages(with_tools=with_tools), *added],
+            messages=[*self._prompt_messages(choice), *added],
             tools=[tool.function() for tool in self.prompt.tools] if native else [],
             tool_choice=choice,
             model=chosen.model,
@@ -175,11 +194,15 @@ class Asking:
             schema=form.schema if form else None,
         )
 
-    def _prompt_messages(self, *, with_tools: bool) -> list[WireMessage]:
+    def _prompt_messages(self, choice: str | Mapping[str, Any]) -> list[WireMessage]:
+        """What is forced in this turn alone stands beside its line: the beginning stays as it was."""
         messages = [WireMessage(message.role, message.content) for message in self.prompt.messages]
         contract = text_contract(self._tools) if not self.chosen.native else ""
         if contract:
             messages[0] = replace(messages[0], content=f"{messages[0].content}\n\n{contract}".strip())
+        forced = forced_call(choice) if contract else ""
+        if forced:
+            messages.insert(max(1, len(messages) - 1), WireMessage(USER, forced))
         return messages
 
     def _speech(self, *, with_tools: bool) -> Speech:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from sidecar.chat.role_messages import sources_of
 from sidecar.chat.turns.events import Called, Tell
 from sidecar.chat.turns.loop import Planned
 from sidecar.chat.turns.opening import Opening
@@ -83,17 +84,9 @@ class Calling:
             return GameAnswer(f'{{"ok": false, "error": "{message}"}}', failed=True, reason=TIMEOUT)
 
     async def _ask_daemon(self, call: Planned, place: int) -> GameAnswer:
-        who, turn = self._opening.who, self._opening.turn
-        asked = ToolCall(
-            name=call.name,
-            arguments_json=call.arguments_json,
-            turn=self.roundtrip,
-            call_index=place,
-            input_id=turn.input_id,
-            moment=turn.moment,
-        )
-        parts = self._opening.parts
+        who, parts = self._opening.who, self._opening.parts
         try:
+            asked = self._asked(call, place)
             answer = await parts.workers.run(who, lambda: parts.toolbox.call(who, asked))
         except LorekeeperError as error:
             return GameAnswer(f'{{"ok": false, "error": "{error.reason}"}}', failed=True, reason=str(error.reason))
@@ -102,3 +95,15 @@ class Calling:
             return GameAnswer('{"ok": false, "error": "the tool failed"}', failed=True, reason=FAILED)
         reason = "" if answer.succeeded else str(answer.payload.get("Reason", FAILED))
         return GameAnswer(answer.json(), failed=not answer.succeeded, reason=reason)
+
+    def _asked(self, call: Planned, place: int) -> ToolCall:
+        turn = self._opening.turn
+        return ToolCall(
+            name=call.name,
+            arguments_json=call.arguments_json,
+            turn=self.roundtrip,
+            call_index=place,
+            input_id=turn.input_id,
+            moment=turn.moment,
+            sources=sources_of(self._opening.role, self._opening.who.save),
+        )

@@ -6,6 +6,8 @@ from sidecar.chat.compactions import Compactions
 from sidecar.chat.turns.background import Background
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.windows import Asked
+from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.errors import LorekeeperError
 from sidecar.storage.keys import ActorId
 from sidecar.storage.workers import Workers
 
@@ -13,11 +15,14 @@ from sidecar.storage.workers import Workers
 class Folding:
     """One folding at a time for an actor. A model that writes summaries has threads of its own."""
 
-    def __init__(self, *, compactions: Compactions, workers: Workers, models: Workers, background: Background) -> None:
+    def __init__(
+        self, *, compactions: Compactions, workers: Workers, models: Workers, background: Background, report: Report
+    ) -> None:
         self._compactions = compactions
         self._workers = workers
         self._models = models
         self._background = background
+        self._report = report
         self._running: set[ActorId] = set()
 
     async def fold(self, who: ActorId, history_tokens: int) -> Snapshot:
@@ -37,5 +42,17 @@ class Folding:
     async def _fold_and_leave(self, who: ActorId, history_tokens: int) -> None:
         try:
             await self.fold(who, history_tokens)
+        except Exception as error:  # whatever it was: nobody waits for this, and the history stays as it is
+            self._report(_failed(error))
         finally:
             self._running.discard(who)
+
+
+def _failed(error: Exception) -> Diagnostic:
+    why = {"reason": str(error.reason)} if isinstance(error, LorekeeperError) else {"error": type(error).__name__}
+    return Diagnostic(
+        "background_fold_failed",
+        "a history could not be folded behind its turn; nothing was lost, and the next turn tries again",
+        Severity.ERROR,
+        why,
+    )

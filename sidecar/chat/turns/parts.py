@@ -17,6 +17,7 @@ from sidecar.chat.prompts import Prompts
 from sidecar.chat.recall import Recall
 from sidecar.chat.role_store import RoleStore
 from sidecar.chat.turns.background import Background
+from sidecar.diagnostics import Report
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.toolbox import Toolbox
 from sidecar.settings import TurnSettings
@@ -46,4 +47,5 @@ class TurnParts:
     waits: Waits
     limits: TurnSettings
     background: Background
+    report: Report
     recall: Recall | None = None

@@ -24,7 +24,11 @@ class TurnRoom:
     def __init__(self, parts: TurnParts) -> None:
         self.parts = parts
         self._folding = Folding(
-            compactions=parts.compactions, workers=parts.workers, models=parts.models, background=parts.background
+            compactions=parts.compactions,
+            workers=parts.workers,
+            models=parts.models,
+            background=parts.background,
+            report=parts.report,
         )
 
     def of(self, who: ActorId) -> ActorTurns:

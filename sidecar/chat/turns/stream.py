@@ -20,8 +20,9 @@ class Stream(Generic[T]):
         self._task: asyncio.Task[Any] | None = None
 
     async def tell(self, item: T) -> None:
-        """Hand one item to the reader."""
+        """Hand one item to the reader, who gets to pass it on before the next one is made."""
         await self._items.put(item)
+        await asyncio.sleep(0)
 
     async def read(self, work: Coroutine[Any, Any, None]) -> AsyncIterator[T]:
         """Run ``work`` and yield what it tells; what it raises comes after the last item."""

@@ -25,6 +25,7 @@ _MAX_HEADER = 40
 _MARKERS = ("```", "<tool_call>", "<function=", "[TOOL_CALLS]", "{")
 _START = re.compile("|".join(re.escape(marker) for marker in _MARKERS))
 _LONGEST = max(map(len, _MARKERS))
+_BEGINNINGS = frozenset(marker[:count] for marker in _MARKERS for count in range(1, len(marker) + 1))
 _KEYS = ("name", "tool", "tool_name", "function", "type", "arguments", "parameters", "id", "action", "tool_calls")
 _FIRST_KEY = re.compile(r'\{\s*(?:"([a-z_]*)("?))?')
 _HEADER = re.compile(r"```([\w-]*)[ \t]*\r?(\n?)")
@@ -310,6 +311,6 @@ def _value(text: str) -> Any:
 def _marker_begins(text: str) -> int:
     """How many characters at the end may be the start of a marker."""
     for count in range(min(_LONGEST - 1, len(text)), 0, -1):
-        if any(marker.startswith(text[-count:]) for marker in _MARKERS):
+        if text[-count:] in _BEGINNINGS:
             return count
     return 0

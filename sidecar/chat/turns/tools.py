@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from sidecar.chat.prompt import Declaration
+from sidecar.chat.prompt import FRAME, Declaration
 from sidecar.chat.turns.arguments import Schema
 from sidecar.compaction.cuts import Cut
 from sidecar.memory.tool import ToolSpec
@@ -91,3 +91,16 @@ def text_contract(tools: Mapping[str, TurnTool]) -> str:
     ]
     own = tools.get(_MEMORY)
     return _TEXT_CONTRACT + "".join(lines) + (_MEMORY_RULE if own and own.origin is Origin.DAEMON else "")
+
+
+def forced_call(choice: str | Mapping[str, Any]) -> str:
+    """What such a model is told beside the line it answers, where it must call a tool; empty where it need not.
+
+    ``choice`` is in the wire's own form.
+    """
+    named = "" if isinstance(choice, str) else str(choice["function"]["name"])
+    if not named and choice != "required":
+        return ""
+    return (
+        f"{FRAME}\nThis time you must call {named or 'one of your tools'}: answer with its JSON object, not in words."
+    )

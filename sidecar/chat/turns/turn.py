@@ -1,6 +1,6 @@
 """One turn, from the player's line to the stored answer.
 
-    open    the prompt is built, the line is stored                   ──> Started
+    open    the prompt is built and sent, the line is stored          ──> Started
     rounds  the model speaks and calls tools                          ──> Said, Called, Answered, …
     close   the answer is checked and stored                          ──> Completed
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of
@@ -112,23 +113,34 @@ class Turn:
             recalled, cuts = await recalled_for(self._parts.recall, self._who, self._turn, self._role)
             chosen = await ready(self._parts, chosen)
             opening = self._opening(recalled)
-            prompt, kept = await self._open(opening, chosen)
+            prompt, keeping = await self._open(opening, chosen)
         if prompt.snapshot.folded and not self._role.summary.background:
+            await keeping
             prompt = await self._fold_first(opening, chosen, prompt)
-        await self._tell_start(chosen, prompt, recalled, (*cuts, *kept.cuts))
         asking, loop, rounds = self._begin(opening, chosen, prompt)
-        heard = await rounds.run()
+        async with aclosing(asking):
+            asking.begin()
+            kept = await keeping
+            await self._tell_start(chosen, prompt, recalled, (*cuts, *kept.cuts))
+            heard = await rounds.run()
         text, response = await self._answer(asking, loop, rounds, heard)
         await asking.end()
         return await self._close(asking, loop, heard, text, response)
 
-    async def _open(self, opening: Opening, chosen: Chosen) -> tuple[Prompt, Kept]:
-        """The prompt, and the line stored: from one look at the history."""
+    async def _open(self, opening: Opening, chosen: Chosen) -> tuple[Prompt, asyncio.Task[Kept]]:
+        """The prompt, and the line that is being stored meanwhile: both from one look at the history."""
+        loop = asyncio.get_running_loop()
+        built: asyncio.Future[Prompt] = loop.create_future()
 
-        def build_and_keep() -> tuple[Prompt, Kept]:
-            return opening.build(chosen), self._ledger.keep_line()
+        def build_and_keep() -> Kept:
+            loop.call_soon_threadsafe(_hand_over, built, opening.build(chosen))
+            return self._ledger.keep_line()
 
-        return await self._parts.workers.run(self._who, build_and_keep)
+        keeping = self._parts.background.start(self._parts.workers.run(self._who, build_and_keep))
+        await asyncio.wait([built, keeping], return_when=asyncio.FIRST_COMPLETED)
+        if not built.done():
+            await keeping  # raises what went wrong
+        return built.result(), keeping
 
     async def _fold_first(self, opening: Opening, chosen: Chosen, prompt: Prompt) -> Prompt:
         """The prompt after folding."""
@@ -274,6 +286,11 @@ class Turn:
             spent=self._meter.spent,
             reason=told.reason or str(told.failure.kind),
         )
+
+
+def _hand_over(built: asyncio.Future[Prompt], prompt: Prompt) -> None:
+    if not built.done():
+        built.set_result(prompt)
 
 
 def _finish(loop: ToolLoop, heard: Heard) -> Finish:

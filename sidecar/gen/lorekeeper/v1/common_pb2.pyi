@@ -121,6 +121,10 @@ class _DegradedReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degrad
     """The limit on vector comparisons was reached."""
     DEGRADED_REASON_RERANKER_FAILED: _DegradedReason.ValueType  # 12
     """The reranker failed; the fused order stands."""
+    DEGRADED_REASON_GROUPS_DAMAGED: _DegradedReason.ValueType  # 13
+    """The file of the save's groups cannot be read: what is addressed to the actor's groups was left out, save what is
+    for everybody. PutGroups and ListGroups say which file it is.
+    """
 
 class DegradedReason(_DegradedReason, metaclass=_DegradedReasonEnumTypeWrapper):
     """Why an answer is less than it could have been. The call succeeded all the same."""
@@ -151,6 +155,10 @@ DEGRADED_REASON_SCAN_LIMIT: DegradedReason.ValueType  # 11
 """The limit on vector comparisons was reached."""
 DEGRADED_REASON_RERANKER_FAILED: DegradedReason.ValueType  # 12
 """The reranker failed; the fused order stands."""
+DEGRADED_REASON_GROUPS_DAMAGED: DegradedReason.ValueType  # 13
+"""The file of the save's groups cannot be read: what is addressed to the actor's groups was left out, save what is
+for everybody. PutGroups and ListGroups say which file it is.
+"""
 Global___DegradedReason: _TypeAlias = DegradedReason  # noqa: Y015
 
 @_typing.final

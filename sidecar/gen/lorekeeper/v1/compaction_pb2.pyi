@@ -143,7 +143,7 @@ class CompactRequest(_message.Message):
     max_messages: _builtins.int
     """How many messages stay word by word, from 1; absent means what the role says."""
     backend_id: _builtins.str
-    """The backend that writes the summary; empty means what the role says."""
+    """The backend that writes the summary; empty means what the role says. One that is not known is NOT_FOUND."""
     api_key: _builtins.str
     """A key for the backend for this call only; never stored or logged."""
     idempotency_key: _builtins.str

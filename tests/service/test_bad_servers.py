@@ -1,0 +1,154 @@
+"""Model servers that misbehave, and turns that are ended at each of their stages, as the game sees them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from turn_client import TurnClient, tool
+from wire_server import WAIT_SECONDS, Reply, calls, delta, end, error, event, stream, whole
+
+from sidecar.gen.lorekeeper.v1 import chat_pb2
+
+TEXT = "Grüße, 勇者 🐉!"
+FINISHED = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+FAULT = {"error": {"message": "Loading model", "code": 503}}
+
+
+@pytest.fixture
+def game(shared_daemon: Any, actor: Any, server: Any) -> TurnClient:
+    return TurnClient(shared_daemon.client, actor, server, max_retries=0)
+
+
+def in_pieces(data: bytes, size: int) -> Reply:
+    return Reply([data[at : at + size] for at in range(0, len(data), size)])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        in_pieces(delta(content=TEXT) + end(), 1),
+        in_pieces(delta(content=TEXT) + end(), 3),
+        in_pieces(b"\xef\xbb\xbf: hello\r\n\r\n" + delta(content=TEXT).replace(b"\n", b"\r\n") + end(), 5),
+        Reply([delta(content=TEXT), FINISHED]),
+        Reply([delta(content=TEXT), FINISHED], hang_up=True),
+        Reply([delta(content=TEXT), FINISHED], hold=True),
+        Reply([delta(content=TEXT)]),
+        Reply([delta(content=TEXT), end()], chunked=False),
+        whole({"choices": [{"message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}]}),
+    ],
+    ids=[
+        "bytes",
+        "threes",
+        "mark",
+        "no done",
+        "breaks off at the end",
+        "never ends",
+        "no finish",
+        "unbounded",
+        "whole",
+    ],
+)
+def test_an_answer_that_is_all_there_is_heard_however_it_comes(game, server, reply):
+    server.play(reply)
+    assert game.send("Hello").completed.text == TEXT
+    assert game.messages() == [("user", "Hello"), ("assistant", TEXT)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply([delta(content="Hi")], hang_up=True), "BACKEND_UNAVAILABLE"),
+        (Reply([delta(content="Hi"), b'data: {"choices":[{"del']), "BACKEND_UNAVAILABLE"),
+        (Reply([], hang_up=True), "BACKEND_UNAVAILABLE"),
+        (whole(FAULT), "BACKEND_UNAVAILABLE"),
+        (Reply([event(FAULT)]), "BACKEND_UNAVAILABLE"),
+        (Reply([json.dumps(FAULT).encode()], headers={"content-type": "text/plain"}), "BACKEND_UNAVAILABLE"),
+        (Reply([b"<html>"], headers={"content-type": "text/html"}), "PROVIDER_ERROR"),
+        (error(413, {"error": "too large"}), "CONTEXT_LENGTH_EXCEEDED"),
+        (error(500, {"error": "x"}), "BACKEND_UNAVAILABLE"),
+        (error(302, {}, location="http://127.0.0.1:1/"), "INVALID_REQUEST"),
+    ],
+)
+def test_half_an_answer_or_an_error_in_its_place_is_told_and_never_stored(game, server, reply, code):
+    game.put_role(max_overflow_retries=0)
+    server.play(reply)
+    assert game.send("Hello").code == code
+    assert game.messages() == [("user", "Hello")]
+
+
+def test_a_server_that_is_down_is_told_and_the_line_is_kept(game):
+    game.put_backend(base_url="http://127.0.0.1:1/v1", max_retries=0)
+    turn = game.send("Hello")
+    assert (turn.code, turn.kinds, turn.failed.backend_id) == ("BACKEND_UNAVAILABLE", ["started"], "scripted")
+    assert game.messages() == [("user", "Hello")]
+
+
+def test_a_server_that_failed_once_is_asked_again(game, server):
+    game.put_backend(base_url=server.base_url)
+    server.play(error(500, {"error": "x"}, retry_after_ms="10"), stream("Hi"))
+    turn = game.send("Hello")
+    assert (turn.warnings, turn.completed.text) == (["RETRY"], "Hi")
+    assert game.messages() == [("user", "Hello"), ("assistant", "Hi")]
+
+
+def piece(index: int | None, call_id: str = "", name: str = "", arguments: str = "") -> bytes:
+    function = {"arguments": arguments} | ({"name": name} if name else {})
+    call: dict[str, Any] = {"function": function} | ({"id": call_id} if call_id else {})
+    return delta(tool_calls=[call if index is None else {"index": index, **call}])
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece(0, "a", "look", '{"at": "door"}'), piece(0, "b", "look", '{"at": "wall"}')],
+        [
+            piece(0, "a", "look", '{"at"'),
+            piece(1, "b", "look", '{"at": '),
+            piece(0, arguments=': "door"}'),
+            piece(1, arguments='"wall"}'),
+        ],
+        [piece(0, "a", "look", '{"at": "door"}'), piece(1, "a", "look", '{"at": "wall"}')],
+        [piece(None, "a", "look", '{"at": "door"}'), piece(None, "b", "look", '{"at": "wall"}')],
+    ],
+    ids=["one index", "interleaved", "one id", "no index"],
+)
+def test_two_calls_are_two_however_a_server_numbers_them(game, server, pieces):
+    server.play(Reply([*pieces, end("tool_calls")]), stream("I see."))
+    talk = game.converse(tool("look"))
+    talk.line("Look around!")
+    turn = talk.turn(lambda call: call.arguments_json)
+    assert [json.loads(call.arguments_json)["at"] for call in turn.all("tool_call")] == ["door", "wall"]
+    assert len({call.call_id for call in turn.all("tool_call")}) == 2
+    assert turn.completed.text == "I see."
+
+
+@pytest.mark.parametrize(
+    ("stage", "rows"),
+    [
+        ("started", 1),
+        ("text", 1),
+        ("tool_call", 3),
+        ("warning", 1),
+    ],
+)
+def test_a_turn_that_is_cancelled_at_any_stage_ends_its_request_and_keeps_the_line_once(game, server, stage, rows):
+    game.put_backend(base_url=server.base_url)
+    gate = server.gate()
+    replies = {
+        "started": Reply([gate]),
+        "text": stream("Well", gate),
+        "tool_call": calls(("look", {})),
+        "warning": error(503, {"error": "busy"}, retry_after="20"),
+    }
+    server.play(replies[stage], stream("Yes?"))
+    talk = game.converse(tool("look"))
+    talk.line("Hello")
+    talk.until(stage)
+    talk.say(cancel=chat_pb2.CancelTurn())
+    assert talk.turn().code == "CANCELLED"
+    assert stage not in ("started", "text") or server.turns[0].gone.wait(WAIT_SECONDS)
+    assert (len(game.transcript()), game.messages()) == (rows, [("user", "Hello")])
+    talk.line("Are you there?")
+    assert talk.turn().completed.text == "Yes?"
