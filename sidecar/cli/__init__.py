@@ -9,7 +9,7 @@ def main() -> None:
     """Run the command line. A start as games make it does without the reader of options: a sixth of its time."""
     from sidecar.cli.starting import plain_start
 
-    if not plain_start(sys.argv[1:]):
-        from sidecar.cli.commands import lorekeeper
+    plain_start(sys.argv[1:])
+    from sidecar.cli.commands import lorekeeper
 
-        lorekeeper(prog_name="lorekeeper")
+    lorekeeper(prog_name="lorekeeper")

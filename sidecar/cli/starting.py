@@ -17,24 +17,28 @@ from sidecar.daemon.server import CannotStart, Exit, ServeOptions, serve
 _CONFIG_FILE = "lorekeeper.toml"
 
 
-def plain_start(arguments: Sequence[str]) -> bool:
-    """Serve, if ``arguments`` are a start as games make it; False where they are anything else, a mistake included.
+def plain_start(arguments: Sequence[str]) -> None:
+    """Serve to the end of the process, if ``arguments`` are a start as games make it; else, mistakes included, return.
 
     serve --data-dir D [--stdin-lifeline] [--parent-pid P], in this spelling and any order.
     """
     options = _plain(list(arguments))
-    if options is None:
-        return False
-    start(options, loaded(None, options.data_dir, ()))
-    return True
+    if options is not None:
+        start(options, loaded(None, options.data_dir, ()))
 
 
-def start(options: ServeOptions, configuration: Loaded) -> None:
-    """Run the daemon to its end; a start that fails says why on standard error and exits."""
+def start(options: ServeOptions, configuration: Loaded) -> NoReturn:
+    """Run the daemon to its end, and the process with it; a start that fails says why on standard error and exits."""
     try:
         serve(options, configuration)
     except CannotStart as error:
         refuse(str(error), error.exit_code)
+    _leave()
+
+
+def _leave() -> NoReturn:
+    """End at once, all being written and closed: Python would wait, for seconds, for a thread that loads a model."""
+    os._exit(Exit.OK)
 
 
 def loaded(file: Path | None, data_dir: Path, flags: Sequence[str]) -> Loaded:

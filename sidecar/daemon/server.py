@@ -247,8 +247,9 @@ class Daemon:
             watch_standard_input(partial(self._loop.call_soon_threadsafe, self.stop, "lifeline"))
         if self._options.parent_pid is not None:
             self._begin(self._until_parent_ends(self._options.parent_pid))
-        self._begin(self._warm(rooms))
+        warming = asyncio.ensure_future(self._warm(rooms))
         await self._stopping.wait()
+        warming.cancel()
         self._hub.report(Diagnostic("daemon_stopping", "the daemon ends", details={"why": self._why}))
 
     async def _warm(self, rooms: Rooms) -> None:

@@ -121,10 +121,10 @@ class VectorRows:
             low, high = np.searchsorted(rows, (start, start + len(block))).tolist()
             inside = rows[low:high] - start
             if len(inside) > _DENSE * len(block):
-                whole = block[: inside[-1] + 1] @ query
+                whole = _products(block[: inside[-1] + 1], query)
                 found[low:high] = whole if len(whole) == len(inside) else whole[inside]
             elif len(inside):
-                found[low:high] = block[inside] @ query
+                found[low:high] = _products(block[inside], query)
         similar = found.astype(np.float64)
         similar[self.states[rows] != VectorState.READY] = np.nan
         return similar
@@ -162,3 +162,11 @@ class VectorRows:
             size = max(rows - room, min(max(_LEAST_BLOCK, room // 4), _MOST_BLOCK) if room else 0)
             self._starts.append(room)
             self._blocks.append(np.zeros((size, self.identity.dimensions), np.float32))
+
+
+def _products(vectors: FloatVectors, query: FloatVectors) -> FloatVectors:
+    """Each vector times ``query``. Not by ``@``: NumPy without BLAS, as games ship it, is four times slower at it."""
+    import numpy as np
+
+    products: FloatVectors = np.einsum("ij,j->i", vectors, query)
+    return products

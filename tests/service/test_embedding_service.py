@@ -13,6 +13,7 @@ from tiny_models import write_bge_m3, write_model
 from sidecar.gen.lorekeeper.v1 import embedding_pb2 as pb
 from sidecar.gen.lorekeeper.v1 import embedding_pb2_grpc
 
+pytestmark = pytest.mark.embeds
 SERVICE = "lorekeeper.v1.EmbeddingService"
 NAME = "Željko 田中　テスト émoji🎮"
 QUERY, DOCUMENT = pb.EMBED_KIND_QUERY, pb.EMBED_KIND_DOCUMENT

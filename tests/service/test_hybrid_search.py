@@ -14,6 +14,7 @@ from records_client import Records, m, wanted
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, save_pb2_grpc, search_pb2, system_pb2
 
+pytestmark = pytest.mark.embeds
 READY, PENDING = memory_pb2.EMBEDDING_STATE_READY, memory_pb2.EMBEDDING_STATE_PENDING
 VECTOR, LEXICAL = search_pb2.SEARCH_MODE_VECTOR, search_pb2.SEARCH_MODE_LEXICAL
 CAT_QUERY = "cat"

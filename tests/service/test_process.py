@@ -398,21 +398,34 @@ def test_the_language_of_the_system_does_not_matter(start_daemon, tmp_path):
     assert daemon.client.text(common_pb2.Actor(actor_id="Željko 🎮")) == "✓ 日本語\n"
 
 
-HEAVY = ("google.protobuf", "numpy", "onnxruntime", "tokenizers", "sqlite3", "httpx", "snowballstemmer")
+INSIDE = pytest.mark.skipif("LOREKEEPER_COMMAND" in os.environ, reason="looks into the Python program")
 
 
-@pytest.mark.skipif("LOREKEEPER_COMMAND" in os.environ, reason="looks into the Python program")
-def test_a_start_imports_no_heavy_module(tmp_path):
+def run_inside(tmp_path, *options, before=""):
+    """A daemon whose standard input is closed from the start, run to its end by this Python after ``before``."""
     arguments = ["serve", "--data-dir", str(tmp_path / "data"), "--stdin-lifeline"]
-    code = f"import sys; sys.argv[1:] = {arguments!r}; from sidecar.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", code],
+    code = f"{before}\nimport sys; sys.argv[1:] = {arguments!r}; from sidecar.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, *options, "-c", code],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=END_SECONDS,
         env=clean_environment(),
         check=True,
     )
+
+
+@INSIDE
+def test_a_thread_that_is_still_at_work_does_not_delay_the_end(tmp_path):
+    run_inside(tmp_path, before="import threading; threading.Thread(target=threading.Event().wait).start()")
+
+
+HEAVY = ("google.protobuf", "numpy", "onnxruntime", "tokenizers", "sqlite3", "httpx", "snowballstemmer")
+
+
+@INSIDE
+def test_a_start_imports_no_heavy_module(tmp_path):
+    done = run_inside(tmp_path, "-X", "importtime")
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines() if "|" in line}
     assert "grpc" in imported
     assert not imported & set(HEAVY)

@@ -346,6 +346,7 @@ def test_build_prompt_shows_what_the_turn_then_sends(game, server):
     assert [message.content for message in shown.messages] == [each["content"] for each in server.turns[1].messages]
 
 
+@pytest.mark.embeds
 def test_a_backends_own_tokenizer_counts_its_prompts(game, server, tmp_path):
     (tmp_path / "tokenizer.json").write_bytes(tokenizer_json())
     game.put_backend(base_url=server.base_url, tokenizer_path=str(tmp_path / "tokenizer.json"))

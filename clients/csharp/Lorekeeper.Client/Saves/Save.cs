@@ -67,6 +67,15 @@ public sealed class Save
         return CheckpointInfo.From(answer.Safety);
     }
 
+    /// <summary>Deletes a checkpoint: call it when the player deletes a saved game.</summary>
+    /// <returns>Whether there was such a checkpoint.</returns>
+    public async Task<bool> DeleteCheckpointAsync(string checkpointId, CancellationToken cancellation = default)
+    {
+        var request = new DeleteCheckpointRequest { SaveId = Id, CheckpointId = checkpointId };
+        var answer = await calls.Saves.DeleteCheckpointAsync(request, cancellationToken: cancellation).ConfigureAwait(false);
+        return answer.Existed;
+    }
+
     /// <summary>Makes a new save from this one as it is now, or from one of its checkpoints.</summary>
     public async Task<Save> ForkAsync(string newId, string checkpointId = "", CancellationToken cancellation = default)
     {

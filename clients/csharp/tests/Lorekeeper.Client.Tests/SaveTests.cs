@@ -35,6 +35,18 @@ public sealed class SaveTests(DaemonFixture daemon)
     }
 
     [Fact]
+    public async Task A_deleted_checkpoint_is_gone()
+    {
+        daemon.Needs("saves");
+        var save = daemon.NewSave();
+        await save.Npc("mira").Memory.WriteAsync("one");
+        var kept = await save.CheckpointAsync("first", 1);
+        Assert.True(await save.DeleteCheckpointAsync(kept.Id));
+        Assert.Empty(await save.CheckpointsAsync());
+        Assert.False(await save.DeleteCheckpointAsync(kept.Id));
+    }
+
+    [Fact]
     public async Task A_fork_goes_its_own_way()
     {
         daemon.Needs("saves");

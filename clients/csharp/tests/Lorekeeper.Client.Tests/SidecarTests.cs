@@ -113,7 +113,8 @@ public sealed class SidecarTests
     [Fact]
     public async Task Edits_while_the_daemon_is_killed_are_made_once_each()
     {
-        await using var client = await LorekeeperClient.StartAsync(Places.Options());
+        var patient = new ClientOptions { Deadline = Patience };
+        await using var client = await LorekeeperClient.StartAsync(Places.Options(), patient);
         var npcs = Enumerable.Range(0, 20).Select(number => client.Save().Npc($"npc-{number}")).ToList();
         var edits = npcs.Select((npc, number) => npc.Memory.EditAsync([MemoryEdit.Append($"fact {number}")])).ToList();
         Kill(client);
@@ -144,24 +145,6 @@ public sealed class SidecarTests
         await Eventually.True(() => client.Sidecar.State == SidecarState.Failed, Patience, "Giving up");
         await Assert.ThrowsAsync<DaemonUnavailableException>(() => client.Save().Npc("mira").Memory.ReadAsync());
         Assert.NotNull(client.Sidecar.Failure);
-    }
-
-    [Fact]
-    public async Task A_daemon_is_gone_after_its_game_was_killed()
-    {
-        using var game = Game.Start("hold", Places.NewDataFolder());
-        var daemon = int.Parse((await game.StandardOutput.ReadLineAsync())!);
-        game.Kill();
-        await Eventually.True(() => Eventually.IsGone(daemon), Patience, "The end of the daemon");
-    }
-
-    [Fact]
-    public async Task A_daemon_is_gone_when_its_game_ends_without_disposing_anything()
-    {
-        using var game = Game.Start("leave", Places.NewDataFolder());
-        var daemon = int.Parse((await game.StandardOutput.ReadLineAsync())!);
-        await game.WaitForExitAsync();
-        await Eventually.True(() => Eventually.IsGone(daemon), Patience, "The end of the daemon");
     }
 
     [Fact]
