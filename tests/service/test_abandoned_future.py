@@ -108,6 +108,7 @@ def test_a_summary_that_a_model_writes_is_thrown_away(daemon, game, server, stra
         daemon.restart()
 
 
+@pytest.mark.embeds
 def test_a_text_that_is_being_embedded_is_never_found(meaning, start_daemon):
     daemon = start_daemon(*meaning.settings())
     records = Records(daemon.client, MIRA)
@@ -132,6 +133,7 @@ def test_a_text_that_is_being_embedded_is_never_found(meaning, start_daemon):
         daemon.restart()
 
 
+@pytest.mark.embeds
 def test_every_search_tells_of_the_state_whose_epoch_it_names(meaning, start_daemon):
     daemon = start_daemon(*meaning.settings())
     client, records = daemon.client, Records(daemon.client, MIRA)
@@ -167,6 +169,7 @@ def test_every_search_tells_of_the_state_whose_epoch_it_names(meaning, start_dae
         assert ids <= {"past", f"future {told}", f"{told} 1", f"{told} 2"}, (told, ids)
 
 
+@pytest.mark.embeds
 def test_everything_at_once_is_the_past_again(meaning, server, start_daemon):
     daemon = start_daemon(*meaning.settings())
     client, game = daemon.client, TurnClient(daemon.client, MIRA, server)

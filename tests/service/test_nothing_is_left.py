@@ -12,6 +12,8 @@ from records_client import Records, m
 
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2, memory_pb2, save_pb2
 
+pytestmark = pytest.mark.embeds
+
 # Made of words that nothing else has; an index keeps them in lower case, and stemmed: these have no endings.
 MARK = "zyxq"
 VECTOR = [0.6, 0.8]
