@@ -25,6 +25,7 @@ def game(shared_daemon, actor, server):
     return TurnClient(shared_daemon.client, actor, server)
 
 
+@pytest.mark.embeds
 def test_a_backends_own_tokenizer_counts_what_is_shown_of_its_prompts(chat, game, server, tmp_path):
     (tmp_path / "tokenizer.json").write_bytes(tokenizer_json())
     game.put_backend(base_url=server.base_url, tokenizer_path=str(tmp_path / "tokenizer.json"))
@@ -34,6 +35,7 @@ def test_a_backends_own_tokenizer_counts_what_is_shown_of_its_prompts(chat, game
     assert chat.compact(game.actor).before.counter == EXACT
 
 
+@pytest.mark.embeds
 def test_tokens_are_counted_by_the_tokenizer_of_the_backend_or_the_role_that_is_named(chat, game, server, tmp_path):
     (tmp_path / "tokenizer.json").write_bytes(tokenizer_json())
     game.put_backend(base_url=server.base_url, tokenizer_path=str(tmp_path / "tokenizer.json"))

@@ -50,6 +50,7 @@ def test_it_finds_what_a_daemon_with_numpy_finds(start_daemon, without_numpy, ac
     assert all(found[0])
 
 
+@pytest.mark.embeds
 def test_a_model_says_which_package_it_lacks(start_daemon, without_numpy):
     daemon = start_daemon(environment=without_numpy)
     stub = embedding_pb2_grpc.EmbeddingServiceStub(daemon.client.channel)
