@@ -37,7 +37,7 @@ from sidecar.gen.lorekeeper.v1 import (
     search_pb2,
     search_pb2_grpc,
 )
-from sidecar.search.index import MIGRATIONS, Index
+from sidecar.search.index import MIGRATIONS, OUTDATED, Index
 from sidecar.storage.derived_database import DerivedDatabase
 
 BATCH = 1_000
@@ -116,7 +116,7 @@ def make_vectors(folder: Path, identity: EmbeddingIdentity) -> int:
     store, rng, count = VectorStore(folder / "index" / "vectors.sqlite3"), np.random.default_rng(1), 0
     for path in (folder / "index").glob("s-*.sqlite3"):
         version = _version(path)
-        index = Index(DerivedDatabase(path, MIGRATIONS, version, print))
+        index = Index(DerivedDatabase(path, MIGRATIONS, lambda kept=version: kept, print, outdated=OUTDATED))
         texts = list({text for _, text in index.texts()})
         index.close()
         for start in range(0, len(texts), BATCH):
