@@ -138,7 +138,8 @@ class Recall:
             asked = self._words.analyzer(query.who.save).query(query.text) if query.text else None
             options = query.options if meaning.vector is not None else query.options.by_words_only()
             ranking = rank(visible, asked.words if asked else None, options)
-            stages.add(Stage.WORDS, len(visible), ranking.find_words())
+            found = ranking.find_words()
+            stages.add(Stage.WORDS, len(visible), found if asked else len(visible))
             by_meaning = self._by_meaning(visible, ranking, meaning, stages)
             degraded += [*meaning.degraded, *by_meaning.degraded]
             hits = self._hits(query, _Found(looked, visible, ranking, by_meaning, degraded), stages)

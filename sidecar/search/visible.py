@@ -85,14 +85,14 @@ def visible_parts(viewed: Viewed, wanted: RecordFilter) -> Iterator[Part]:
     yield Part(owner, view, [row for row in rows if row not in seen], viewed.shared)
 
 
-def name_order(who: ActorId, entry: Entry) -> tuple[tuple[str, ...], bytes]:
+def name_order(who: ActorId, entry: Entry) -> tuple[tuple[bytes, ...], bytes]:
     """By what hits are put in order that are equal in all else: the owner, then the id (UTF-16, as everywhere)."""
     return owner_order(who), entry.head.record_id.encode("utf-16-be")
 
 
-def owner_order(who: ActorId) -> tuple[str, ...]:
-    """By what owners are put in order where hits are equal."""
-    return (who.actor, who.role, who.player, who.topic, who.tenant)
+def owner_order(who: ActorId) -> tuple[bytes, ...]:
+    """By what owners are put in order where hits are equal (UTF-16, as everywhere)."""
+    return tuple(part.encode("utf-16-be") for part in (who.actor, who.role, who.player, who.topic, who.tenant))
 
 
 def _passing(view: OwnerView, rows: Iterable[int], wanted: RecordFilter) -> list[int]:

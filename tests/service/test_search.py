@@ -36,6 +36,12 @@ def test_an_answer_tells_scores_stages_revision_and_that_there_is_no_model(recor
     assert not hit.HasField("explanation")
 
 
+def test_a_search_for_no_words_keeps_every_record_that_the_filter_allows(records):
+    records.add(m("m1", "wolf"), m("m2", "river"))
+    words = records.search("", limit=1).stages[1]
+    assert (words.kind, words.candidates) == (search_pb2.SEARCH_STAGE_KIND_LEXICAL_SEARCH, 2)
+
+
 def test_a_search_by_words_alone_is_not_degraded(records):
     answer = records.search("wolf", mode=search_pb2.SEARCH_MODE_LEXICAL)
     assert (answer.degraded, answer.degraded_reason) == (False, 0)

@@ -129,6 +129,19 @@ def test_a_directive_is_obeyed_where_the_role_allows_it(fence, default, call, st
     assert (shown, calls, directives) == ("Well.\n", [], [("memory", call)])
 
 
+@pytest.mark.parametrize("step", [None, 1])
+def test_a_second_directive_of_an_answer_is_text(step):
+    second = "\n```memory\nBo left.\n```"
+    shown, _, directives = found(f"```memory\nAda came.\n```{second}", directive="append", step=step)
+    assert (shown, len(directives)) == (second, 1)
+
+
+@pytest.mark.parametrize("step", [None, 1])
+def test_a_memory_fence_whose_first_line_does_not_end_is_text(step):
+    text = "```memory Ada came.```"
+    assert found(text, directive="append", step=step) == (text, [], [])
+
+
 def test_a_long_call_takes_time_in_proportion_to_its_length():
     text = '{"name": "give", "arguments": {"item": "' + "x" * 100_000 + '"}}'
     assert len(found(text, step=4)[1]) == 1

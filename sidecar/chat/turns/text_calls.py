@@ -111,7 +111,7 @@ class TextCalls:
         if header is None or (header.end() == len(self._held) and not header[2] and header.end() < _MAX_HEADER):
             return False
         kind = header[1].lower()
-        if kind.startswith("memory") and self._directive:
+        if kind.startswith("memory") and self._directive and header[2]:
             return self._memory_fence(found, kind, header.end())
         inner = self._held[header.end() :].lstrip()
         if kind not in _CALL_FENCES or (inner and inner[0] not in "{[") or not header[2]:
@@ -146,6 +146,7 @@ class TextCalls:
         if end < 0:
             return len(self._held) >= MAX_CALL_CHARS and self._begin_foreign(found)
         self._take(found.directives, self._directive_call(kind, self._held[begin:end].strip()), end + 3)
+        self._directive = ""  # an answer has one
         return True
 
     def _directive_call(self, kind: str, text: str) -> list[WireCall]:
