@@ -80,7 +80,7 @@ class SaveService:
         return save_pb2.GetSaveSettingsResponse(
             save=state_to(self._states.state(save)),
             settings=settings_to(stored),
-            effective=effective_settings(stored, language=self._language),
+            effective=self._effective(stored),
         )
 
     async def PutSaveSettings(
@@ -89,11 +89,11 @@ class SaveService:
         save, asked = _save(request.save_id), Request("PutSaveSettings", request)
         stored = settings_from(request.settings, self._limits)
         if known := await self._known(asked, save_pb2.PutSaveSettingsResponse):
-            known.effective.CopyFrom(effective_settings(stored))
+            known.effective.CopyFrom(self._effective(stored))
             return known
         await self._access.together(save, context, lambda: self._settings.put(save, stored))
         response = save_pb2.PutSaveSettingsResponse(
-            save=state_to(self._states.state(save)), effective=effective_settings(stored, language=self._language)
+            save=state_to(self._states.state(save)), effective=self._effective(stored)
         )
         return await self._kept(asked, response, named=("effective",))
 
@@ -242,6 +242,9 @@ class SaveService:
         return (
             await self._access.of_none(lambda: self._answers.keep(asked, answer, named=named)) if asked.key else answer
         )
+
+    def _effective(self, stored: Mapping[str, Any]) -> save_pb2.SaveSettings:
+        return effective_settings(stored, language=self._language)
 
     def _info(self, save: str) -> save_pb2.SaveInfo:
         return info_to(self._files.facts(save), restoring=self._access.exchanging(save))

@@ -111,16 +111,15 @@ class SaveStates:
     def _known(self, save: str) -> _Open | None:
         """The save as it was last seen; its absence is remembered too, as a session may store nothing for hours."""
         opened = self._open.get(save)
-        if opened is None and save not in self._missing:
+        if opened is not None or save in self._missing:
+            return opened
+        with self._lock:  # nobody makes it between the look and the note
             opened = self._load(save)
             if opened is None:
-                self._remember_missing(save)
-        return opened
-
-    def _remember_missing(self, save: str) -> None:
-        if len(self._missing) >= _MAX_MISSING:
-            self._missing.clear()
-        self._missing.add(save)
+                if len(self._missing) >= _MAX_MISSING:
+                    self._missing.clear()
+                self._missing.add(save)
+            return opened
 
     def _load(self, save: str) -> _Open | None:
         stored = read_json(self._disk, self._path(save))

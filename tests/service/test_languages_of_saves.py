@@ -170,3 +170,13 @@ def test_a_save_whose_settings_are_damaged_still_remembers(daemon):
     save.records.add(m("new", "Wolves."))
     assert save.records.listed(filter=memory_pb2.RecordFilter()) == ["de", "en", "new", "ru", "tr"]
     assert failure(lambda: save.records.found("wolf")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+
+
+def test_a_retry_hears_the_language_that_the_daemon_has(start_daemon):
+    daemon = start_daemon("--set", "search.language=german")
+    request = save_pb2.PutSaveSettingsRequest(
+        save_id="slot", settings=save_pb2.SaveSettings(name="Slot"), idempotency_key="k"
+    )
+    first, again = daemon.client.saves.PutSaveSettings(request), daemon.client.saves.PutSaveSettings(request)
+    assert list(first.effective.languages) == ["de"]
+    assert again == first

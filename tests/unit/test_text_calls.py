@@ -136,6 +136,12 @@ def test_a_second_directive_of_an_answer_is_text(step):
     assert (shown, len(directives)) == (second, 1)
 
 
+def test_what_follows_the_only_directive_keeps_its_order_where_no_tool_is_offered():
+    told = TextCalls((), directive="append")
+    parts = [told.feed("```memory\nAda came.\n```x `"), told.feed("y` z"), told.finish()]
+    assert "".join(part.text for part in parts) == "x `y` z"
+
+
 @pytest.mark.parametrize("step", [None, 1])
 def test_a_memory_fence_whose_first_line_does_not_end_is_text(step):
     text = "```memory Ada came.```"

@@ -56,7 +56,7 @@ class TextCalls:
 
     def feed(self, text: str) -> Found:
         """What can be told by now."""
-        if not self._names and not self._directive:
+        if not (self._names or self._directive or self._held):
             return Found(text)
         self._held += text
         found = Found()
