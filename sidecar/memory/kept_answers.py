@@ -2,24 +2,20 @@
 
 Answers are kept in memory. After a restart most calls may simply be made again: they change nothing the second time.
 Those that would do something else by then (forget what was added since, put back older groups, erase a new actor) are
-kept with their save as well:
-
-    saves/s-<key>/answers.jsonl    {"key":"<hash>","request":"<hash>","answer":"<base64 of the answer>"}
+kept with their save as well, in ``answers.jsonl``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from base64 import b64decode, b64encode
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
 from sidecar.errors import AlreadyExists, Reason
+from sidecar.storage.answer_journal import AnswerJournal, KeptAnswer
 from sidecar.storage.disk import Disk
-from sidecar.storage.journal import Journal
 from sidecar.storage.keys import save_folder
 from sidecar.wire import key_from
 
@@ -78,38 +74,21 @@ class _AnswerFile:
     def __init__(self, disk: Disk, save: str, most: int) -> None:
         self._disk = disk
         self._save = save
-        self._most = most
-        self._folder: Path = save_folder(disk.root, save)
-        self._journal = Journal(disk, self._folder / "answers.jsonl")
-        self._rows: dict[str, dict[str, Any]] | None = None
+        self._folder = save_folder(disk.root, save)
+        self._journal = AnswerJournal(disk, self._folder / "answers.jsonl", most=most)
         self._lock = Lock()
 
     def once(self, request: Any, kind: Any, work: Callable[[], R]) -> R:
         key = _hash(f"{self._save}\n{request.idempotency_key}".encode())
         with self._lock:
-            row = self._read().get(key)
-            if row is not None and _is_same(row["request"], request):
-                told: R = kind.FromString(b64decode(row["answer"]))
+            kept = self._journal.known(key)
+            if kept is not None and _is_same(kept.request, request):
+                told: R = kind.FromString(kept.answer)
                 return told
             answer: Any = work()
             if self._disk.exists(self._folder):  # else there was nothing to change
-                told_now = b64encode(answer.SerializeToString()).decode("ascii")
-                self._keep({"key": key, "request": _digest(request), "answer": told_now})
+                self._journal.keep(key, KeptAnswer(_digest(request), answer.SerializeToString()))
             return answer  # type: ignore[no-any-return]
-
-    def _read(self) -> dict[str, dict[str, Any]]:
-        if self._rows is None:
-            self._rows = {line.row["key"]: line.row for line in self._journal.load().lines}
-        return self._rows
-
-    def _keep(self, row: dict[str, Any]) -> None:
-        rows = self._read()
-        rows[row["key"]] = row
-        if len(rows) <= 2 * self._most:
-            self._journal.append([row])
-            return
-        self._rows = dict(list(rows.items())[-self._most :])
-        self._journal.rewrite(self._rows.values())
 
 
 def _is_same(digest: str, request: Any) -> bool:
