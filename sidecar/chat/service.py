@@ -34,7 +34,7 @@ from sidecar.compaction.wire import cuts_to
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
 from sidecar.settings import ChatSettings
-from sidecar.storage.keys import ActorId, checked_id
+from sidecar.storage.keys import ActorId, trimmed_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, actor_from, key_from, page, state_to
@@ -164,7 +164,7 @@ class ConversationService:
         return chat_pb2.PutRoleResponse(role=info_to(known))
 
     async def GetRole(self, request: chat_pb2.GetRoleRequest, context: Any) -> chat_pb2.GetRoleResponse:
-        return chat_pb2.GetRoleResponse(role=info_to(self._roles.find(checked_id(request.role_id.strip(), "role_id"))))
+        return chat_pb2.GetRoleResponse(role=info_to(self._roles.find(trimmed_id(request.role_id, "role_id"))))
 
     async def ListRoles(self, request: chat_pb2.ListRolesRequest, context: Any) -> chat_pb2.ListRolesResponse:
         chosen = page(
@@ -180,7 +180,7 @@ class ConversationService:
         )
 
     async def DeleteRole(self, request: chat_pb2.DeleteRoleRequest, context: Any) -> chat_pb2.DeleteRoleResponse:
-        role_id = checked_id(request.role_id.strip(), "role_id")
+        role_id = trimmed_id(request.role_id, "role_id")
         if not role_id:
             raise InvalidInput("role_id is required", reason=Reason.FIELD_REQUIRED, field="role_id")
         existed = await self._workers.run(SaveKey("roles", ""), lambda: self._roles.delete(role_id))

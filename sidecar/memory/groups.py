@@ -36,7 +36,7 @@ class Group:
 
     def has(self, who: ActorId) -> bool:
         """Whether an actor is a member."""
-        return any(matches(member, who) for member in self.members)
+        return any_matches(self.members, who)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,11 @@ class GroupStore:
 
     def _path(self, save: str) -> Path:
         return save_folder(self._disk.root, save) / "groups.json"
+
+
+def any_matches(patterns: Iterable[ActorId], who: ActorId) -> bool:
+    """Whether an address fits one of some patterns."""
+    return any(matches(pattern, who) for pattern in patterns)
 
 
 def matches(pattern: ActorId, who: ActorId) -> bool:

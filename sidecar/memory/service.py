@@ -17,7 +17,7 @@ from sidecar.memory.record_checks import Bound
 from sidecar.memory.record_wire import moment_from, patterns_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
-from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
+from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id, trimmed_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import Paging, actor_from, actor_to, key_from, page, state_to, time_to, token_key
@@ -199,7 +199,7 @@ class DocumentService:
 
     async def ListActors(self, request: memory_pb2.ListActorsRequest, context: Any) -> memory_pb2.ListActorsResponse:
         save = checked_id(request.save_id, "save_id") or DEFAULT_SAVE
-        role, player = checked_id(request.role_id.strip(), "role_id"), checked_id(request.player_id, "player_id")
+        role, player = trimmed_id(request.role_id, "role_id"), checked_id(request.player_id, "player_id")
 
         def list_actors() -> memory_pb2.ListActorsResponse:
             chosen = page(

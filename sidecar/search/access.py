@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from sidecar.errors import Denied, Reason
-from sidecar.memory.groups import Group, matches
+from sidecar.memory.groups import Group, any_matches
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.records import Share, ShareKind
@@ -52,7 +52,7 @@ def allowed_owners(who: ActorId, owners: Sequence[ActorId], sources: Sequence[Ac
     """The owners to search, each once: those that are named, or else the actor. Raises Denied for one that the actor
     may not search: that is neither the actor nor matches one of the patterns ``sources``."""
     for number, owner in enumerate(owners):
-        if owner != who and not any(matches(source, owner) for source in sources):
+        if owner != who and not any_matches(sources, owner):
             raise Denied(
                 f"owners[{number}] is neither the actor nor one of its sources; add it to sources to allow it",
                 reason=Reason.OWNER_NOT_ALLOWED,

@@ -7,7 +7,7 @@ finds must not depend on records that it may not see. Pure: the index hands in w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,9 @@ class Posting:
     rows: Ints
     counts: Floats
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
 
 def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats, *, b: float = B) -> Floats:
     """The score of each row, 0 where no word of the query is found.
@@ -53,10 +56,10 @@ def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats
     sizes = np.maximum(lengths, 1.0)
     damping = K1 * (1 - b + b * sizes / sizes.mean())
     for word in words:
-        found = [term for term in word if term in postings and len(postings[term].rows)]
+        found = [term for term in word if term in postings and len(postings[term])]
         best = np.zeros(len(lengths))
         for term in found:
-            worth = rarity(len(lengths), len(postings[term].rows)) * (1.0 if term == word[0] else STAND_IN_WORTH)
+            worth = rarity(len(lengths), len(postings[term])) * (1.0 if term == word[0] else STAND_IN_WORTH)
             rows, counts = postings[term].rows, postings[term].counts
             best[rows] = np.maximum(best[rows], worth * counts * (K1 + 1) / (counts + damping[rows]))
         if found:
@@ -64,9 +67,12 @@ def bm25(words: Sequence[Word], postings: Mapping[str, Posting], lengths: Floats
     return scores
 
 
-def whole_score(words: Sequence[Word], postings: Mapping[str, Posting], total: int) -> float:
-    """About what a row would score that holds every word of the query once: the rarities of all words, summed up."""
-    held = (len(postings[word[0]].rows) if word[0] in postings else 0 for word in words)
+def whole_score(words: Sequence[Word], postings: Mapping[str, Sized], total: int) -> float:
+    """About what a row would score that holds every word of the query once: the rarities of all words, summed up.
+
+    A posting is as long as there are rows that hold its term.
+    """
+    held = (len(postings.get(word[0], ())) for word in words)
     return sum(rarity(total, holding) for holding in held)
 
 

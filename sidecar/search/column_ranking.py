@@ -32,8 +32,7 @@ class ColumnRanking(Ranking):
         self.channels: dict[str, Channel] = {}
 
     def find_words(self) -> int:
-        terms = {term: None for word in self._words for term in word}
-        self._lexicon = Lexicon(self._columns.postings(terms), self._columns.lengths())
+        self._lexicon = Lexicon(self._columns.postings(self._terms), self._columns.lengths())
         found = words_channels(self._words, self._lexicon, self._around, self.weights) if self._words else {}
         self.channels |= found
         return _found(found)
@@ -91,7 +90,7 @@ class ColumnRanking(Ranking):
         if posting is None:
             return 0, 0
         found = (posting.rows == row).nonzero()[0]
-        return int(posting.counts[found[0]]) if len(found) else 0, len(posting.rows)
+        return int(posting.counts[found[0]]) if len(found) else 0, len(posting)
 
 
 def _found(channels: Mapping[str, Channel]) -> int:

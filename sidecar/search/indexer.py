@@ -60,14 +60,14 @@ class Indexes:
 
     def unused(self, texts: Sequence[bytes]) -> list[bytes]:
         """Those of a few texts that certainly no record of any save has."""
-        used: set[bytes] = set()
-        for name in self._saves():
+        unused = list(texts)
+        for name in self._saves() if unused else ():
             index = self._at(name)
-            found = None if index.unfinished() else index.uses(texts)
-            if found is None:
-                return []
-            used |= found
-        return [text for text in texts if text not in used]
+            used = None if index.unfinished() else index.uses(unused)
+            unused = [] if used is None else [text for text in unused if text not in used]
+            if not unused:
+                break  # mostly the first one knows them all
+        return unused
 
     def unused_but_by(self, save: str, folder: str | None, texts: Sequence[bytes]) -> list[bytes]:
         """Those of ``texts`` that, as far as the indexes know, only records of a save, or of one owner in it, have."""

@@ -15,7 +15,7 @@ from functools import cached_property
 from math import isnan, sqrt
 from typing import Any
 
-from sidecar.search.bm25 import B_CONTEXT, K1, STAND_IN_WORTH, B, rarity
+from sidecar.search.bm25 import B_CONTEXT, K1, STAND_IN_WORTH, B, rarity, whole_score
 from sidecar.search.channels import (
     BEST_WORDS,
     EMPHASIS_OF_WORDS,
@@ -87,8 +87,7 @@ def words_channels(
     words: Sequence[Word], lexicon: PlainLexicon, lenders: Lenders, weights: Weights
 ) -> dict[str, PlainChannel]:
     """Own words and words in context, by the names of ``Weights``; those of weight 0 are left out."""
-    held = (len(lexicon.postings.get(word[0], ())) for word in words)
-    whole = sum(rarity(len(lexicon.lengths), holding) for holding in held)
+    whole = whole_score(words, lexicon.postings, len(lexicon.lengths))
     channels = {}
     if weights.words:
         channels["words"] = _words_channel(bm25(words, lexicon), whole, weights.words)

@@ -88,12 +88,11 @@ class PlainRanking(Ranking):
 
     @cached_property
     def _lexicon(self) -> PlainLexicon:
-        terms = {term: None for word in self._words for term in word}
         places = [
             {row: number for number, row in enumerate(part.rows, start)}
             for start, part in zip(self._visible.starts, self._visible.parts, strict=False)
         ]
-        postings = {term: self._posting(term, places) for term in terms}
+        postings = {term: self._posting(term, places) for term in self._terms}
         lengths = [part.view.lengths[row] for part in self._visible.parts for row in part.rows]
         return PlainLexicon(postings, lengths)
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sidecar.search.fusion import clear_difference_of_ranks, clear_difference_of_sums
+from sidecar.search.fusion import Weighted, clear_difference_of_ranks, clear_difference_of_sums
 from sidecar.search.options import Fusion, Options
 from sidecar.search.outcome import ChannelScore, WordScore
 from sidecar.search.rerank import MAX_SHIFT, Candidate, RerankOptions, places
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 _MOST_REORDERED = 4_096
 
 
-class RankedChannel(Protocol):
+class RankedChannel(Weighted, Protocol):
     """What one way of finding says of each row."""
-
-    @property
-    def weight(self) -> float: ...
 
     def of(self, row: int) -> tuple[float, int, float] | None:
         """Score, place (equal ones share theirs) and normalised score of a row; None where it was not found."""
@@ -50,6 +47,8 @@ class Ranking(ABC):
         self._visible = visible
         self._everything = words is None
         self._words = words or ()
+        #: What the words and their stand-ins are looked up by, each once.
+        self._terms = list(dict.fromkeys(term for word in self._words for term in word))
 
     @abstractmethod
     def find_words(self) -> int:

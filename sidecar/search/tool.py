@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sidecar.errors import Denied, InvalidInput, LorekeeperError, Reason
-from sidecar.memory.groups import matches
+from sidecar.memory.groups import any_matches
 from sidecar.memory.moments import Moment
 from sidecar.memory.record_filter import RecordFilter, checked_filter, without_archive
 from sidecar.memory.remember_tool import KINDS, id_schema, kind_of
@@ -93,10 +92,7 @@ class SearchTool:
     def call(self, who: ActorId, call: ToolCall) -> ToolAnswer:
         now = now_of(call.moment, SEARCH)
         try:
-            query = self._query(who, call, now)
-            if not self._archived_for(who.role):
-                query = replace(query, wanted=without_archive(query.wanted))
-            hits = self._find(query).hits
+            hits = self._find(self._query(who, call, now)).hits
         except LorekeeperError as error:
             return refused_answer(error)
         memories = _fitting([_memory(hit) for hit in hits], self._limits.max_tool_result_chars)
@@ -107,11 +103,12 @@ class SearchTool:
         arguments = Arguments(call.arguments_json, SEARCH_TOOL.parameters["properties"])
         named = arguments.text("ownerId", "", most=_MOST_ID).strip()
         own = named in ("", who.actor)
+        wanted = checked_filter(_wanted(arguments, now), "arguments", self._limits)
         return Query(
             who=who,
             owners=[who] if own else self._sources(who, named, call),
             text=arguments.text("text", "", most=_MOST_TEXT),
-            wanted=checked_filter(_wanted(arguments, now), "arguments", self._limits),
+            wanted=wanted if self._archived_for(who.role) else without_archive(wanted),
             limit=_limit(arguments),
             groups=own,
             shared=own,
@@ -121,7 +118,7 @@ class SearchTool:
         """The owners that a model names by their actor id, of those that the game or the role lets the actor search."""
         patterns = (*call.sources, *self._sources_of(who))
         known = [owner for owner in self._owners_of(who.save) if owner.actor == named]
-        allowed = [owner for owner in known if any(matches(pattern, owner) for pattern in patterns)]
+        allowed = [owner for owner in known if any_matches(patterns, owner)]
         if not allowed and (known or all(pattern.actor not in ("", named) for pattern in patterns)):
             raise Denied(
                 "you are not authorized to search that owner", reason=Reason.OWNER_NOT_ALLOWED, field="ownerId"

@@ -25,7 +25,8 @@ class Views:
 
     def of(self, owner: OpenOwner) -> tuple[OwnerView, bool]:
         """The view of a locked owner, up to date, and whether it was there already. Raises Corrupt."""
-        known, version = self._known(owner), self._words.version(owner.who.save)
+        version = self._words.version(owner.who.save)
+        known = self._known(owner, version)
         view = known if known and not known.mostly_gone else OwnerView()
         before = len(view.entries)
         view.follow(owner.records(), lambda entries: self._words.words_of(owner, entries))
@@ -35,7 +36,7 @@ class Views:
 
     def lag(self, owner: OpenOwner) -> int:
         """How many records the view of a locked owner has still to take in."""
-        known = self._known(owner)
+        known = self._known(owner, self._words.version(owner.who.save))
         return len(owner.records().after(known.seen) if known else owner.records().entries)
 
     def forget(self, save: str) -> None:
@@ -44,10 +45,10 @@ class Views:
             for who in [who for who in self._views if who.save == save]:
                 self._drop(who)
 
-    def _known(self, owner: OpenOwner) -> OwnerView | None:
+    def _known(self, owner: OpenOwner, version: str) -> OwnerView | None:
         with self._lock:
             known = self._views.get(owner.who)
-        if known is None or known[0] is not owner or known[2] != self._words.version(owner.who.save):
+        if known is None or known[0] is not owner or known[2] != version:
             return None
         return known[1]
 

@@ -37,14 +37,14 @@ def actor_id(
 
     Raises InvalidInput for a part of over 512 code points, with control characters or lone surrogates.
     """
-    named = checked_id(actor.strip(), "actor.actor_id")
+    named = trimmed_id(actor, "actor.actor_id")
     return ActorId(
-        save=checked_id(save.strip(), "actor.save_id") or DEFAULT_SAVE,
+        save=trimmed_id(save, "actor.save_id") or DEFAULT_SAVE,
         actor="" if named == _NOBODY else named,
-        role=checked_id(role.strip(), "actor.role_id") or DEFAULT_ROLE,
-        player=checked_id(player.strip(), "actor.player_id"),
-        topic=checked_id(topic.strip(), "actor.topic_id"),
-        tenant=checked_id(tenant.strip(), "actor.tenant_id"),
+        role=trimmed_id(role, "actor.role_id") or DEFAULT_ROLE,
+        player=trimmed_id(player, "actor.player_id"),
+        topic=trimmed_id(topic, "actor.topic_id"),
+        tenant=trimmed_id(tenant, "actor.tenant_id"),
     )
 
 
@@ -71,6 +71,16 @@ def checked_id(value: str, field: str) -> str:
 
 def _is_control(letter: str) -> bool:
     return letter < " " or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\udfff"
+
+
+def trimmed_id(value: str, field: str) -> str:
+    """The same for the ids of actors and roles, which may have line breaks around them: these are trimmed too."""
+    return checked_id(value.strip(), field)
+
+
+def ordinal(text: str) -> bytes:
+    """By what texts are put in order: their UTF-16, as the languages of games compare them."""
+    return text.encode("utf-16-be")
 
 
 def actor_key(who: ActorId) -> str:
