@@ -11,27 +11,15 @@ from sidecar.chat.history_store import take_row
 from sidecar.chat.open_histories import OpenHistory
 from sidecar.compaction.answers import Answers
 from sidecar.compaction.summaries import summary_from_json
-from sidecar.storage.check import Finding, keep_and_replace
+from sidecar.storage.check import Finding, check_lines, keep_and_replace
 from sidecar.storage.disk import Disk
-from sidecar.storage.journal import Journal, encode, whole_rows
+from sidecar.storage.journal import Journal
 from sidecar.storage.json_file import read_json
 
 
 def check_conversation(disk: Disk, path: Path) -> Iterator[Finding]:
-    """A finding where a line of ``history.jsonl`` cannot be read; mending keeps the others.
-
-    A torn end is none: the daemon cuts it off by itself.
-    """
-    rows, bad = whole_rows(disk.read(path))
-    taken = [row for row in rows if _can_be_taken(disk, path, row)]
-    bad += len(rows) - len(taken)
-    if bad:
-        yield Finding(
-            file=path.relative_to(disk.root).as_posix(),
-            problem=f"{bad} of its lines cannot be read",
-            remedy=f"go on with the {len(taken)} lines that can; keep the damaged file",
-            mend=lambda: _mend(disk, path, taken),
-        )
+    """A finding where a line of ``history.jsonl`` cannot be read; mending keeps the others."""
+    return check_lines(disk, path, lambda rows: [row for row in rows if _can_be_taken(disk, path, row)])
 
 
 def check_summary(disk: Disk, path: Path) -> Iterator[Finding]:
@@ -54,10 +42,6 @@ def _can_be_taken(disk: Disk, path: Path, row: dict[str, Any]) -> bool:
     except (KeyError, TypeError, ValueError):
         return False
     return True
-
-
-def _mend(disk: Disk, path: Path, rows: list[dict[str, Any]]) -> None:
-    keep_and_replace(disk, path, b"".join(encode([row]) for row in rows))
 
 
 def _set_aside(disk: Disk, path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from sidecar.chat.aim import Aim, Route, Routed, nowhere
+from sidecar.chat.aim import Aim, Route, nowhere
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.history import History
@@ -62,8 +62,8 @@ class ConversationService:
         limits: ChatSettings,
         paging: Paging,
         snapshot_of: Callable[[ActorId], MemorySnapshot | None],
+        route: Route,
         aim: Aim = nowhere,
-        route: Route | None = None,
         recall: Recall | None = None,
     ) -> None:
         """``snapshot_of`` tells how an actor's document was last sent whole; ``aim`` which backend a turn would go to;
@@ -79,7 +79,7 @@ class ConversationService:
         self._paging = paging
         self._snapshot_of = snapshot_of
         self._aim = aim
-        self._route = route or (lambda role, backend_id: Routed(counters))
+        self._route = route
         self._recall = recall
 
     async def AppendMessages(

@@ -73,20 +73,15 @@ class AutomaticCheckpoints:
     def _due(self, save: str) -> Wish | None:
         """The checkpoint that is to be made now; None where none is."""
         wanted = self._wanted(save)
-        if wanted is None or not self._changed(save):
+        if wanted is None:
             return None
+        newest = next(self._files.checkpoints.of_save(save), None)
+        if newest is not None and newest.state == self._files.last_state(save):
+            return None  # nothing has changed
         if wanted.HasField("every_ticks") and (moment := self._moment_due(save, wanted.every_ticks)) is not None:
             return Wish(moment=moment, kind=Kind.AUTOMATIC)
-        due = wanted.HasField("every_minutes") and self._minutes_due(save, wanted.every_minutes)
-        return Wish(kind=Kind.AUTOMATIC) if due else None
-
-    def _changed(self, save: str) -> bool:
-        newest = next(self._files.checkpoints.of_save(save), None)
-        return newest is None or newest.state != self._files.last_state(save)
-
-    def _minutes_due(self, save: str, minutes: int) -> bool:
-        newest = next(self._files.checkpoints.of_save(save), None)
-        return newest is None or self._clock() - newest.created >= 60 * minutes
+        late = newest is None or self._clock() - newest.created >= 60 * wanted.every_minutes
+        return Wish(kind=Kind.AUTOMATIC) if wanted.HasField("every_minutes") and late else None
 
     def _moment_due(self, save: str, ticks: int) -> Moment | None:
         """A moment so many ticks after the newest checkpoint on its timeline; those from before a restore count not."""

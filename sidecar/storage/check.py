@@ -7,12 +7,14 @@ read in its place.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sidecar.errors import LorekeeperError
 from sidecar.storage.disk import Disk
+from sidecar.storage.journal import encode, whole_rows
 from sidecar.storage.json_file import read_json
 
 _LEFT_OVER = (".tmp", ".partial", ".erased")
@@ -45,6 +47,25 @@ def findings(disk: Disk, checks: Mapping[str, Check]) -> Iterator[Finding]:
             yield from _unreadable(disk, path)
 
 
+def check_lines(
+    disk: Disk, path: Path, readable: Callable[[Sequence[dict[str, Any]]], Iterable[dict[str, Any]]]
+) -> Iterator[Finding]:
+    """A finding where a line of a journal is not whole, or its row not ``readable``; mending keeps the others.
+
+    A torn end is none: the daemon cuts it off by itself.
+    """
+    rows, bad = whole_rows(disk.read(path))
+    taken = list(readable(rows))
+    bad += len(rows) - len(taken)
+    if bad:
+        yield Finding(
+            file=path.relative_to(disk.root).as_posix(),
+            problem=f"{bad} of its lines cannot be read",
+            remedy=f"go on with the {len(taken)} lines that can; keep the damaged file",
+            mend=lambda: _keep_lines(disk, path, taken),
+        )
+
+
 def keep_and_replace(disk: Disk, path: Path, data: bytes | None) -> Path:
     """Move a damaged file to ``repaired/``, put ``data`` in its place, and say where the old one is."""
     kept = disk.root / "repaired" / path.relative_to(disk.root)
@@ -54,6 +75,10 @@ def keep_and_replace(disk: Disk, path: Path, data: bytes | None) -> Path:
     if data is not None:
         disk.replace(path, data)
     return free
+
+
+def _keep_lines(disk: Disk, path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    keep_and_replace(disk, path, b"".join(encode([row]) for row in rows))
 
 
 def _files(disk: Disk, folder: Path) -> Iterator[Path]:

@@ -388,20 +388,31 @@ def spoil(folder, sql, *values):
     database.close()
 
 
+@pytest.fixture
+def with_damaged_vector(meaning, make_daemon, actor):
+    """Two records, of which the vector of one was overwritten while the daemon was not running."""
+
+    def records_after(value):
+        daemon = make_daemon(*meaning.settings()).start()
+        records = Records(daemon.client, actor)
+        records.add(m("m1", "feline"), m("m2", "bread"))
+        all_ready(records, 2)
+        daemon.stop()
+        spoil(daemon.folder, "UPDATE vectors SET value = ? WHERE id = 1", value)
+        records = Records(daemon.restart().client, actor)
+        until(lambda: records.status().HasField("identity"))
+        return records
+
+    return records_after
+
+
 @pytest.mark.parametrize(
     ("value", "told"),
     [(b"\x00" * 8, True), (b"\x00\x00\xc0\x7f" * 2, True), (b"\x00" * 5, False), (b"", False)],
     ids=["zero", "nan", "length", "empty"],
 )
-def test_a_damaged_vector_is_left_out_told_and_made_again(meaning, make_daemon, actor, value, told):
-    daemon = make_daemon(*meaning.settings()).start()
-    records = Records(daemon.client, actor)
-    records.add(m("m1", "feline"), m("m2", "bread"))
-    all_ready(records, 2)
-    daemon.stop()
-    spoil(daemon.folder, "UPDATE vectors SET value = ? WHERE id = 1", value)
-    records = Records(daemon.restart().client, actor)
-    until(lambda: records.status().HasField("identity"))
+def test_a_damaged_vector_is_left_out_told_and_made_again(with_damaged_vector, value, told):
+    records = with_damaged_vector(value)
     answer = records.search("cat bread")
     assert len(answer.hits) >= 1
     assert not told or "INDEX_DAMAGED" in degraded(answer)
@@ -410,15 +421,8 @@ def test_a_damaged_vector_is_left_out_told_and_made_again(meaning, make_daemon, 
 
 
 @pytest.mark.parametrize("value", [b"\x00" * 8, b"\x00\x00\xc0\x7f" * 2], ids=["zero", "nan"])
-def test_c6_c7_damaged_vectors_are_counted_and_made_again_by_a_rebuild(meaning, make_daemon, actor, value):
-    daemon = make_daemon(*meaning.settings()).start()
-    records = Records(daemon.client, actor)
-    records.add(m("m1", "feline"), m("m2", "bread"))
-    all_ready(records, 2)
-    daemon.stop()
-    spoil(daemon.folder, "UPDATE vectors SET value = ? WHERE id = 1", value)
-    records = Records(daemon.restart().client, actor)
-    until(lambda: records.status().HasField("identity"))
+def test_c6_c7_damaged_vectors_are_counted_and_made_again_by_a_rebuild(with_damaged_vector, value):
+    records = with_damaged_vector(value)
     status = records.status()
     assert (status.total, status.ready, status.pending, status.stale, status.damaged) == (2, 1, 1, 0, 1)
     assert (status.state, status.requires_rebuild) == (search_pb2.INDEX_STATE_DEGRADED, True)

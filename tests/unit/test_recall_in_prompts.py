@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from sidecar.chat.aim import Routed
 from sidecar.chat.recall import Recalled, RecalledHit
 from sidecar.chat.service import ConversationService
 from sidecar.daemon.rooms import Rooms
@@ -54,6 +55,7 @@ def build(tmp_path, search):
         limits=Config().chat,
         paging=Paging(100, 1_000),
         snapshot_of=chat.memory_snapshots.get,
+        route=lambda role, backend_id: Routed(chat.counters),
         recall=search,
     )
 

@@ -71,8 +71,8 @@ class Asking:
 
     def begin(self) -> None:
         """Asks already, for :meth:`first` to hear."""
-        ask = self._ask([], with_tools=True, choice=self._choice())
-        self._ahead = ask, Ahead(self._pieces(ask))
+        ask, pieces = self._asked([], with_tools=True, choice=self._choice())
+        self._ahead = ask, Ahead(pieces)
 
     async def aclose(self) -> None:
         """Ends what was begun and is not going to be heard."""
@@ -140,7 +140,7 @@ class Asking:
 
     def _asked(
         self, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]
-    ) -> tuple[Ask, Ahead | Pieces]:
+    ) -> tuple[Ask, Pieces]:
         ask = self._ask(added, with_tools=with_tools, choice=choice)
         return ask, self._pieces(ask)
 
