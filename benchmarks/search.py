@@ -19,6 +19,8 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -187,6 +189,16 @@ def measured_owner(calls: Calls, actor: common_pb2.Actor, echo, times: int, proc
     }
 
 
+@contextmanager
+def asked_daemon(folder: Path, *options: str) -> Iterator[tuple[Calls, psutil.Process]]:
+    """A daemon on a folder, what calls it, and its process."""
+    with (
+        daemon(folder, *options) as (handshake, process, _),
+        grpc.insecure_channel(handshake["address"]) as channel,
+    ):
+        yield Calls(channel, handshake["token"]), psutil.Process(process.pid)
+
+
 def as_of(tick: int) -> memory_pb2.RecordFilter:
     """Another moment for each call, so that no earlier answer serves."""
     return memory_pb2.RecordFilter(at_or_before=common_pb2.Moment(timeline_id="world", tick=tick))
@@ -194,18 +206,13 @@ def as_of(tick: int) -> memory_pb2.RecordFilter:
 
 def prepared(folder: Path, actors: list[common_pb2.Actor], count: int) -> None:
     """A data folder with records, words and vectors."""
-    with daemon(folder, *NONE, *MOST) as (handshake, _, _), grpc.insecure_channel(handshake["address"]) as channel:
-        calls = Calls(channel, handshake["token"])
+    with asked_daemon(folder, *NONE, *MOST) as (calls, _):
         for actor in actors:
             fill(calls, actor, count)
         for save in {actor.save_id for actor in actors}:
             calls.rebuild_terms(save)
-    with (
-        tempfile.TemporaryDirectory() as other,
-        daemon(Path(other), *MODEL) as (handshake, _, _),
-        grpc.insecure_channel(handshake["address"]) as channel,
-    ):
-        identity = Calls(channel, handshake["token"]).identity()
+    with tempfile.TemporaryDirectory() as other, asked_daemon(Path(other), *MODEL) as (calls, _):
+        identity = calls.identity()
     make_vectors(folder, identity)
 
 
@@ -228,14 +235,9 @@ def town(data: Path, owners: int) -> tuple[Path, list[common_pb2.Actor]]:
 
 def one_owner(data: Path, count: int, times: int) -> dict[str, object]:
     folder, actor = large_owner(data, count)
-    with (
-        echo_server() as echo,
-        daemon(folder, *MODEL, *MOST) as (handshake, process, _),
-        grpc.insecure_channel(handshake["address"]) as channel,
-    ):
-        calls = Calls(channel, handshake["token"])
+    with echo_server() as echo, asked_daemon(folder, *MODEL, *MOST) as (calls, process):
         dimensions = calls.identity().dimensions
-        found = measured_owner(calls, actor, echo, times, psutil.Process(process.pid))
+        found = measured_owner(calls, actor, echo, times, process)
     vectors_mb = count * dimensions * 4 / 1e6
     floor = scan_floor(count, dimensions)
     return found | {
@@ -248,12 +250,7 @@ def one_owner(data: Path, count: int, times: int) -> dict[str, object]:
 
 def many_owners(data: Path, owners: int, times: int) -> dict[str, object]:
     folder, actors = town(data, owners)
-    with (
-        echo_server() as echo,
-        daemon(folder, *MODEL, *MOST) as (handshake, _, _),
-        grpc.insecure_channel(handshake["address"]) as channel,
-    ):
-        calls = Calls(channel, handshake["token"])
+    with echo_server() as echo, asked_daemon(folder, *MODEL, *MOST) as (calls, _):
         calls.identity()
         answer = calls.search(actors[0], "wolf gate").SerializeToString()
         cold = [timed(lambda actor=actor: calls.search(actor, "wolf gate")) * 1e3 for actor in actors]
@@ -274,8 +271,7 @@ def background(count: int, times: int) -> dict[str, object]:
     queries = (f"who saw the {a} {n}" for n in itertools.count() for a in WORDS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "data"
-        with daemon(folder, *MODEL, *MOST) as (handshake, _, _), grpc.insecure_channel(handshake["address"]) as channel:
-            calls = Calls(channel, handshake["token"])
+        with asked_daemon(folder, *MODEL, *MOST) as (calls, _):
             calls.identity()
             fill(calls, actor, OWNER_RECORDS)
             while calls.status("busy").pending:
