@@ -15,6 +15,7 @@ from typing import Any
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.storage.json_file import unique_names
+from sidecar.storage.keys import ordinal
 
 MAX_DEPTH = 128
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
@@ -73,7 +74,7 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
 
 def _write_object(value: dict[str, Any], parts: list[str], depth: int) -> None:
     start = "{"
-    for name in sorted(value, key=_utf16):
+    for name in sorted(value, key=ordinal):
         parts.append(f"{start}{_quoted(name)}:")
         _write(value[name], parts, depth)
         start = ","
@@ -87,10 +88,6 @@ def _write_list(value: list[Any], parts: list[str], depth: int) -> None:
         _write(item, parts, depth)
         start = ","
     parts.append("[]" if start == "[" else "]")
-
-
-def _utf16(name: str) -> bytes:
-    return name.encode("utf-16-be")
 
 
 def _number(value: float) -> str:

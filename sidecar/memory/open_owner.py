@@ -19,7 +19,7 @@ from sidecar.memory.records import Record, record_of
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal, Line, Span, Torn
-from sidecar.storage.keys import ActorId, actor_folder
+from sidecar.storage.keys import ActorId, actor_folder, ordinal
 
 FILE = "records.jsonl"
 
@@ -203,6 +203,5 @@ class OpenOwner:
 
 
 def entries_by_id(records: OwnerRecords) -> Iterator[Entry]:
-    """Entries in the order of their ids (UTF-16, as everywhere)."""
-    ordered = sorted(records.entries, key=lambda record_id: record_id.encode("utf-16-be"))
-    return (records.entries[record_id] for record_id in ordered)
+    """Entries in the order of their ids."""
+    return (records.entries[record_id] for record_id in sorted(records.entries, key=ordinal))

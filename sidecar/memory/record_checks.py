@@ -15,7 +15,7 @@ from sidecar.memory.canonical_json import parse
 from sidecar.memory.moments import Moment, checked_moment
 from sidecar.memory.records import Kind, Record, RecordHead, Share
 from sidecar.settings import RecordSettings
-from sidecar.storage.keys import checked_id
+from sidecar.storage.keys import checked_id, ordinal
 
 
 class Bound(NamedTuple):
@@ -67,10 +67,10 @@ def _checked_head(head: RecordHead, field: str, limits: RecordSettings) -> Recor
 
 
 def checked_ids(values: Iterable[str], field: str, bound: Bound) -> tuple[str, ...]:
-    """Ids trimmed, each once, sorted by their UTF-16; counted after that."""
+    """Ids trimmed, each once, sorted; counted after that."""
     ids = {required_id(value, f"{field}[{number}]") for number, value in enumerate(values)}
     require_count(len(ids), field, bound)
-    return tuple(sorted(ids, key=lambda one: one.encode("utf-16-be")))
+    return tuple(sorted(ids, key=ordinal))
 
 
 def required_id(value: str, field: str) -> str:

@@ -19,6 +19,7 @@ from sidecar.search.bm25 import Posting
 from sidecar.search.column import Column
 from sidecar.search.context import Neighbours, neighbours
 from sidecar.search.owner_view import COUNT_BITS, MOST_COUNTED, OwnerView
+from sidecar.storage.keys import ordinal
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -141,9 +142,9 @@ class Columns:
         return self._around[1]
 
     def id_places(self) -> Ints:
-        """The place of each row's record id in the order of ids (UTF-16, as everywhere)."""
+        """The place of each row's record id in the order of ids."""
         if self._id_places is None or len(self._id_places) != len(self):
-            ids = [entry.head.record_id.encode("utf-16-be") for entry in self._view.entries]
+            ids = [ordinal(entry.head.record_id) for entry in self._view.entries]
             places = np.empty(len(ids), np.int64)
             places[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
             self._id_places = places

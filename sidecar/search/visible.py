@@ -15,7 +15,7 @@ from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.search.access import Known, Reach, by_group
 from sidecar.search.owner_view import OwnerView, Rows
-from sidecar.storage.keys import ActorId
+from sidecar.storage.keys import ActorId, ordinal
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,13 @@ def visible_parts(viewed: Viewed, wanted: RecordFilter) -> Iterator[Part]:
 
 
 def name_order(who: ActorId, entry: Entry) -> tuple[tuple[bytes, ...], bytes]:
-    """By what hits are put in order that are equal in all else: the owner, then the id (UTF-16, as everywhere)."""
-    return owner_order(who), entry.head.record_id.encode("utf-16-be")
+    """By what hits are put in order that are equal in all else: the owner, then the id."""
+    return owner_order(who), ordinal(entry.head.record_id)
 
 
 def owner_order(who: ActorId) -> tuple[bytes, ...]:
-    """By what owners are put in order where hits are equal (UTF-16, as everywhere)."""
-    return tuple(part.encode("utf-16-be") for part in (who.actor, who.role, who.player, who.topic, who.tenant))
+    """By what owners are put in order where hits are equal."""
+    return tuple(map(ordinal, (who.actor, who.role, who.player, who.topic, who.tenant)))
 
 
 def _passing(view: OwnerView, rows: Iterable[int], wanted: RecordFilter) -> list[int]:

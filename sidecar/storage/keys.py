@@ -73,6 +73,11 @@ def _is_control(letter: str) -> bool:
     return letter < " " or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\udfff"
 
 
+def ordinal(text: str) -> bytes:
+    """By what ids are put in order everywhere: their UTF-16 code units, as the engines' own languages sort text."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
 def actor_key(who: ActorId) -> str:
     """The storage key, ``actor-v1-`` and 64 hexadecimal digits.
 
