@@ -17,7 +17,7 @@ from sidecar.memory.retention import RetentionPolicy
 from sidecar.settings import RecordSettings
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
-from sidecar.storage.keys import ActorId, save_folder
+from sidecar.storage.keys import ActorId, ordinal, save_folder
 from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
@@ -119,7 +119,7 @@ class GroupStore:
                     limit="records.max_groups",
                     value=self._limits.max_groups,
                 )
-            self._store(save, replace(known, groups=dict(sorted(after.items()))))
+            self._store(save, replace(known, groups={name: after[name] for name in sorted(after, key=ordinal)}))
             return len(after)
 
     def put_retention(self, save: str, owner: ActorId | None, policy: RetentionPolicy | None) -> None:

@@ -203,6 +203,5 @@ class OpenOwner:
 
 
 def entries_by_id(records: OwnerRecords) -> Iterator[Entry]:
-    """Entries in the order of their ids (UTF-16, as everywhere)."""
-    ordered = sorted(records.entries, key=ordinal)
-    return (records.entries[record_id] for record_id in ordered)
+    """Entries in the order of their ids."""
+    return (records.entries[record_id] for record_id in sorted(records.entries, key=ordinal))

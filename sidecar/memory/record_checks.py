@@ -67,7 +67,7 @@ def _checked_head(head: RecordHead, field: str, limits: RecordSettings) -> Recor
 
 
 def checked_ids(values: Iterable[str], field: str, bound: Bound) -> tuple[str, ...]:
-    """Ids trimmed, each once, sorted by their UTF-16; counted after that."""
+    """Ids trimmed, each once, sorted; counted after that."""
     ids = {required_id(value, f"{field}[{number}]") for number, value in enumerate(values)}
     require_count(len(ids), field, bound)
     return tuple(sorted(ids, key=ordinal))

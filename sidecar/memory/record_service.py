@@ -336,6 +336,6 @@ def _added_to(added: Added, mark: EmbeddingMark) -> memory_pb2.AddedRecord:
 
 
 def _list_key(found: tuple[ActorId, Entry]) -> str:
-    """Sorts as the list does: by owner, then by the UTF-16 of the id."""
+    """Sorts as the list does: by owner, then by id. No id holds the character between them."""
     who, entry = found
-    return "\x00".join((*lock_order(who), ordinal(entry.head.record_id).decode("latin-1")))
+    return ordinal("\0").join((*lock_order(who), ordinal(entry.head.record_id))).decode("latin-1")

@@ -30,7 +30,7 @@ from sidecar.memory.sharing import merged_shares
 from sidecar.settings import RecordSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.keys import ActorId, actor_folder
+from sidecar.storage.keys import ActorId, actor_folder, ordinal
 from sidecar.storage.save_state import SaveStates
 
 
@@ -381,6 +381,6 @@ def _entry(owner: OpenOwner, record_id: str) -> Entry:
     return entry
 
 
-def lock_order(who: ActorId) -> tuple[str, ...]:
-    """In which order owners are locked, so that two calls never wait for each other."""
-    return (who.save, who.tenant, who.player, who.topic, who.actor, who.role)
+def lock_order(who: ActorId) -> tuple[bytes, ...]:
+    """In which order owners are locked, so that two calls never wait for each other, and listed."""
+    return tuple(map(ordinal, (who.save, who.tenant, who.player, who.topic, who.actor, who.role)))

@@ -142,7 +142,7 @@ class Columns:
         return self._around[1]
 
     def id_places(self) -> Ints:
-        """The place of each row's record id in the order of ids (UTF-16, as everywhere)."""
+        """The place of each row's record id in the order of ids."""
         if self._id_places is None or len(self._id_places) != len(self):
             ids = [ordinal(entry.head.record_id) for entry in self._view.entries]
             places = np.empty(len(ids), np.int64)

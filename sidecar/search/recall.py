@@ -134,12 +134,13 @@ class Recall:
             looked, unread = self._looked_at(query, groups, catalog, stack)
             degraded = [*damaged, *unread]
             state = self._saves.state(query.who.save)
-            visible, rank = self._visible(query, looked, stages)
+            snapshot = sum(len(one.owner.records().entries) for one in looked.values())
+            visible, rank = self._visible(query, looked, snapshot, stages)
             asked = self._words.analyzer(query.who.save).query(query.text) if query.text else None
             options = query.options if meaning.vector is not None else query.options.by_words_only()
             ranking = rank(visible, asked.words if asked else None, options)
             found = ranking.find_words()
-            stages.add(Stage.WORDS, len(visible), found if asked else len(visible))
+            stages.add(Stage.WORDS, snapshot, found if asked else len(visible))
             by_meaning = self._by_meaning(visible, ranking, meaning, stages)
             degraded += [*meaning.degraded, *by_meaning.degraded]
             hits = self._hits(query, _Found(looked, visible, ranking, by_meaning, degraded), stages)
@@ -178,20 +179,21 @@ class Recall:
                 degraded.append(Degraded.INDEX_DAMAGED)
         return looked, degraded
 
-    def _visible(self, query: Query, looked: dict[ActorId, _Looked], stages: Stages) -> tuple[Visible, type[Ranking]]:
+    def _visible(
+        self, query: Query, looked: dict[ActorId, _Looked], snapshot: int, stages: Stages
+    ) -> tuple[Visible, type[Ranking]]:
         """The rows that a query may see, and how they are to be ranked."""
         views, reused = [], True
         for who, one in looked.items():
             view, known_before = self._views.of(one.owner)
             views.append(Viewed(who, view, one.reach, _shared(one, query)))
             reused &= known_before
-        scanned = sum(len(one.owner.records().entries) for one in looked.values())
         parts_of, rank = self._ways(sum(len(one.view.entries) for one in views))
         parts = [part for one in views for part in parts_of(one, query.wanted)]
         if query.wanted.text:
             parts = [self._holding_text(looked[part.owner].owner, part, query) for part in parts]
         visible = Visible(parts)
-        stages.add(Stage.SNAPSHOT, scanned, len(visible), reused=reused)
+        stages.add(Stage.SNAPSHOT, snapshot, snapshot, reused=reused)
         return visible, rank
 
     def _holding_text(self, owner: OpenOwner, part: Part, query: Query) -> Part:

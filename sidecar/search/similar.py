@@ -61,6 +61,7 @@ def similar(
     import numpy as np
 
     if len(visible) > matrices.most_compared:
+        stages.add(Stage.VECTORS_READ, len(visible), 0)
         return Similar(degraded=(Degraded.SCAN_LIMIT,))
     rows, read, damaged = [], 0, 0
     for part in visible.parts:

@@ -1,6 +1,7 @@
 """Makes the vectors of texts and keeps them. Runs on the event loop; never embeds a text that has its vector.
 
-A text that the model cannot embed is found by halving the batch; it costs its own vector and nobody else's.
+A text that the model cannot embed is found by halving the batch; it costs its own vector and nobody else's. It is given
+up only when it has failed alone twice and the model worked after each time: what failed in an outage is not at fault.
 """
 
 from __future__ import annotations
@@ -84,8 +85,25 @@ class VectorMaker:
         return Made(done=len(texts))
 
     async def _halved(self, texts: Mapping[bytes, str], error: LorekeeperError) -> Made:
-        """Find the texts at fault. Where each one fails it is none of theirs, and the error is raised."""
-        made, faults = Made(), []
+        """Find the texts at fault. Where the model does not work it is none of theirs, and the error is raised."""
+        made, suspects = await self._apart(texts)
+        await self._must_work(error)
+        faults = dict[bytes, None]()
+        for text, content in suspects.items():
+            try:
+                made += await self._embed({text: content})
+            except _PASSING:
+                raise
+            except LorekeeperError:
+                faults[text] = None
+        if faults:
+            await self._must_work(error)
+            self._blame(faults)
+        return made + Made(failed=len(faults))
+
+    async def _apart(self, texts: Mapping[bytes, str]) -> tuple[Made, dict[bytes, str]]:
+        """Embed what can be embedded; the texts that failed alone."""
+        made, suspects = Made(), dict[bytes, str]()
         waiting = _halves(texts)
         while waiting:
             part = waiting.pop()
@@ -97,33 +115,28 @@ class VectorMaker:
                 if len(part) > 1:
                     waiting += _halves(part)
                     continue
-                faults += list(part)
-                if not made.done and len(faults) > 1:
+                suspects.update(part)
+                if not made.done and len(suspects) > 1:
                     raise  # two texts in a row and nothing that worked: the model is at fault
-        if not made.done and len(texts) == 1 and not await self._works():
-            raise error
-        self._blame(faults)
-        return made + Made(failed=len(faults))
+        return made, suspects
 
-    async def _works(self) -> bool:
-        """Whether the model embeds anything at all."""
+    async def _must_work(self, error: LorekeeperError) -> None:
+        """Raises ``error`` where the model embeds nothing at all."""
         try:
             await self._engine.embed(EmbeddingKind.DOCUMENT, ["ok"])
         except LorekeeperError:
-            return False
-        return True
+            raise error from None
 
-    def _blame(self, faults: list[bytes]) -> None:
+    def _blame(self, faults: Mapping[bytes, None]) -> None:
         if self._failed_by != self._engine.identity:
             self.failed.clear()
             self._failed_by = self._engine.identity
-        self.failed.update(dict.fromkeys(faults))
+        self.failed.update(faults)
         while len(self.failed) > _MOST_FAILED:
             del self.failed[next(iter(self.failed))]
-        if faults:
-            details = {"texts": str(len(faults))}
-            what = "some texts could not be embedded; they are found by their words, and tried again by a rebuild"
-            self._report(Diagnostic("texts_not_embedded", what, Severity.WARNING, details))
+        details = {"texts": str(len(faults))}
+        what = "some texts could not be embedded; they are found by their words, and tried again by a rebuild"
+        self._report(Diagnostic("texts_not_embedded", what, Severity.WARNING, details))
 
 
 def _halves(texts: Mapping[bytes, str]) -> list[Mapping[bytes, str]]:

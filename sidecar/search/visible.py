@@ -86,12 +86,12 @@ def visible_parts(viewed: Viewed, wanted: RecordFilter) -> Iterator[Part]:
 
 
 def name_order(who: ActorId, entry: Entry) -> tuple[tuple[bytes, ...], bytes]:
-    """By what hits are put in order that are equal in all else: the owner, then the id (UTF-16, as everywhere)."""
+    """By what hits are put in order that are equal in all else: the owner, then the id."""
     return owner_order(who), ordinal(entry.head.record_id)
 
 
 def owner_order(who: ActorId) -> tuple[bytes, ...]:
-    """By what owners are put in order where hits are equal (UTF-16, as everywhere)."""
+    """By what owners are put in order where hits are equal."""
     return tuple(map(ordinal, (who.actor, who.role, who.player, who.topic, who.tenant)))
 
 

@@ -79,8 +79,8 @@ def trimmed_id(value: str, field: str) -> str:
 
 
 def ordinal(text: str) -> bytes:
-    """By what texts are put in order: their UTF-16, as the languages of games compare them."""
-    return text.encode("utf-16-be")
+    """By what ids are put in order everywhere: their UTF-16 code units, as the engines' own languages sort text."""
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 def actor_key(who: ActorId) -> str:

@@ -457,6 +457,8 @@ def test_c16_more_rows_than_may_be_compared_are_searched_by_words(house):
     all_ready(records, 4)
     answer = records.search("feline")
     assert (len(answer.hits), degraded(answer)) == (4, ["SCAN_LIMIT"])
+    (read,) = [stage for stage in answer.stages if stage.kind == search_pb2.SEARCH_STAGE_KIND_VECTOR_INDEX_READ]
+    assert (read.scanned, read.candidates, read.reused) == (len(records.list().records), 0, False)
     told = failure(lambda: records.search(CAT_QUERY, require_semantic=True))
     assert told.kind == ("UNAVAILABLE", "VECTORS_UNAVAILABLE")
     assert told.metadata["degraded"] == "SCAN_LIMIT"

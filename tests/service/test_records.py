@@ -58,6 +58,30 @@ def test_a7_records_are_listed_by_owner_then_id_and_never_those_of_another_save(
     assert (page.total, page.next_page_token) == (5, "")
 
 
+def test_owners_are_listed_by_their_utf_16_page_by_page(records):
+    names = ["1", "1\u4e00", "11", "\U0001f600", "\uffff"]
+    for name in reversed(names):
+        records.add(m(f"of {name}", "wolf"), actor=records.other(name))
+    owners = [records.other(name) for name in names]
+    seen, token = [], ""
+    while not seen or token:
+        page = records.list(owners=owners, page_size=1, page_token=token)
+        seen += [record.record_id for record in page.records]
+        token = page.next_page_token
+    assert seen == ["of 1", "of 11", "of 1\u4e00", "of \U0001f600", "of \uffff"]
+    assert records.found("wolf", owners=owners, sources=owners) == seen
+
+
+def test_groups_are_listed_by_the_utf_16_of_their_ids(records):
+    prefix = records.other("g").actor_id
+    ids = [f"{prefix} \U0001f600", f"{prefix} \uffff"]
+    groups = [memory_pb2.Group(group_id=one) for one in reversed(ids)]
+    save = records.actor.save_id
+    records.memory.PutGroups(memory_pb2.PutGroupsRequest(save_id=save, groups=groups))
+    listed = [group.group_id for group in records.memory.ListGroups(memory_pb2.ListGroupsRequest(save_id=save)).groups]
+    assert [one for one in listed if one in ids] == ids
+
+
 def test_b1_a_record_is_intact_after_a_restart(daemon, own_records):
     given = m("m1", "wolf", tags=["friend"], expires_at=at(20), metadata={"place": "den"})
     own_records().add(given)

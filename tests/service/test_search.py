@@ -42,6 +42,13 @@ def test_a_search_for_no_words_keeps_every_record_that_the_filter_allows(records
     assert (words.kind, words.candidates) == (search_pb2.SEARCH_STAGE_KIND_LEXICAL_SEARCH, 2)
 
 
+def test_the_snapshot_counts_the_records_of_the_owner_before_any_filter(records):
+    records.add(m("m1", "wolf"), m("m2", "river"), m("m3", "wolf", scope="secret"), m("m4", "wolf", tick=500))
+    records.add(m("other", "wolf"), actor=records.other("b"))
+    snapshot, words = records.search("wolf", filter=wanted(scopes=["personal"])).stages[:2]
+    assert (snapshot.scanned, snapshot.candidates, words.scanned, words.candidates) == (4, 4, 4, 1)
+
+
 def test_a_search_by_words_alone_is_not_degraded(records):
     answer = records.search("wolf", mode=search_pb2.SEARCH_MODE_LEXICAL)
     assert (answer.degraded, answer.degraded_reason) == (False, 0)

@@ -168,8 +168,8 @@ def test_the_stages_tell_what_was_looked_at(house):
     add(house, *(record(f"m{n}", "wolf", tick=n) for n in range(8)))
     add(house, *(record(f"m{n}", "wolf") for n in range(9)), who=OTHER)
     snapshot, words, fusion, rerank = find(house, "wolf", at_or_before=Moment("world", 5)).stages
-    assert (snapshot.scanned, snapshot.candidates, snapshot.reused) == (8, 6, False)
-    assert [(stage.scanned, stage.candidates) for stage in (words, fusion, rerank)] == [(6, 6)] * 3
+    assert (snapshot.scanned, snapshot.candidates, snapshot.reused) == (8, 8, False)
+    assert [(stage.scanned, stage.candidates) for stage in (words, fusion, rerank)] == [(8, 6), (6, 6), (6, 6)]
     assert find(house, "wolf").stages[0].reused
 
 

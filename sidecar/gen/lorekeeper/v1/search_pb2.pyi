@@ -153,13 +153,15 @@ class _SearchStageKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Searc
     SEARCH_STAGE_KIND_STORAGE_MIGRATION: _SearchStageKind.ValueType  # 1
     """Older data was brought into the current format."""
     SEARCH_STAGE_KIND_AUTHORITATIVE_SNAPSHOT: _SearchStageKind.ValueType  # 2
-    """The records that the filter allows."""
+    """The records of the owners that the query looks at, before any filter: scanned and candidates are both their number."""
     SEARCH_STAGE_KIND_LEXICAL_SEARCH: _SearchStageKind.ValueType  # 3
-    """Words."""
+    """The filter and the words: scanned is the number of the snapshot, candidates that of the records found; without words
+    in the query, all that the filter allows.
+    """
     SEARCH_STAGE_KIND_EMBEDDING: _SearchStageKind.ValueType  # 4
     """The query was embedded."""
     SEARCH_STAGE_KIND_VECTOR_INDEX_READ: _SearchStageKind.ValueType  # 5
-    """Vectors were read."""
+    """Vectors were read. With more records than may be compared none is, and none is passed on."""
     SEARCH_STAGE_KIND_VECTOR_SCORING: _SearchStageKind.ValueType  # 6
     """Vectors were compared."""
     SEARCH_STAGE_KIND_FUSION: _SearchStageKind.ValueType  # 7
@@ -175,13 +177,15 @@ SEARCH_STAGE_KIND_UNSPECIFIED: SearchStageKind.ValueType  # 0
 SEARCH_STAGE_KIND_STORAGE_MIGRATION: SearchStageKind.ValueType  # 1
 """Older data was brought into the current format."""
 SEARCH_STAGE_KIND_AUTHORITATIVE_SNAPSHOT: SearchStageKind.ValueType  # 2
-"""The records that the filter allows."""
+"""The records of the owners that the query looks at, before any filter: scanned and candidates are both their number."""
 SEARCH_STAGE_KIND_LEXICAL_SEARCH: SearchStageKind.ValueType  # 3
-"""Words."""
+"""The filter and the words: scanned is the number of the snapshot, candidates that of the records found; without words
+in the query, all that the filter allows.
+"""
 SEARCH_STAGE_KIND_EMBEDDING: SearchStageKind.ValueType  # 4
 """The query was embedded."""
 SEARCH_STAGE_KIND_VECTOR_INDEX_READ: SearchStageKind.ValueType  # 5
-"""Vectors were read."""
+"""Vectors were read. With more records than may be compared none is, and none is passed on."""
 SEARCH_STAGE_KIND_VECTOR_SCORING: SearchStageKind.ValueType  # 6
 """Vectors were compared."""
 SEARCH_STAGE_KIND_FUSION: SearchStageKind.ValueType  # 7
