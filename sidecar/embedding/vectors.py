@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Reason, Unavailable
+from sidecar.storage.derived_database import file_states
 
 if TYPE_CHECKING:
     import sqlite3
@@ -145,6 +146,10 @@ class VectorStore:
             return self._with(lambda db: int(db.execute("SELECT count(*) FROM vectors").fetchone()[0]))
         sql = "SELECT count(*) FROM vectors WHERE identity = (SELECT id FROM identities WHERE name = ?)"
         return self._with(lambda db: int(db.execute(sql, (str(identity),)).fetchone()[0]))
+
+    def version(self) -> Hashable:
+        """Another one after every change, by whomever it was made."""
+        return self._with(lambda db: (db.total_changes, *file_states(self._path)))
 
     def bytes_on_disk(self) -> int:
         """Size of the file, 0 in memory or where there is none yet."""

@@ -420,6 +420,16 @@ def test_a_damaged_vector_is_left_out_told_and_made_again(with_damaged_vector, v
     until(lambda: not records.search("cat bread").degraded)
 
 
+def test_a_vector_that_is_damaged_between_two_looks_at_the_status_is_counted(meaning, start_daemon, actor):
+    daemon = start_daemon(*meaning.settings())
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"), m("m2", "bread"))
+    all_ready(records, 2)
+    assert (records.status().ready, records.status().damaged) == (2, 0)
+    spoil(daemon.folder, "UPDATE vectors SET value = ? WHERE id = 1", b"\x00" * 8)
+    assert (records.status().ready, records.status().damaged) == (1, 1)
+
+
 @pytest.mark.parametrize("value", [b"\x00" * 8, b"\x00\x00\xc0\x7f" * 2], ids=["zero", "nan"])
 def test_c6_c7_damaged_vectors_are_counted_and_made_again_by_a_rebuild(with_damaged_vector, value):
     records = with_damaged_vector(value)
