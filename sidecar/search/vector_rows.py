@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from sidecar.embedding.identity import EmbeddingIdentity
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     States = NDArray[np.int8]
 
-_READ_AT_ONCE = 500
 _LEAST_BLOCK = 16
 _MOST_BLOCK = 4_096
 # From this share of a block on, comparing all of it is quicker than picking rows out.
@@ -85,13 +83,12 @@ class VectorRows:
         read = self._read(feed, arrived)
         first, texts = len(self), self.view.texts
         self._make_room(len(texts))
-        for start in range(first, len(texts), _READ_AT_ONCE):
-            read += self._add(feed, range(start, min(start + _READ_AT_ONCE, len(texts))))
+        read += self._add(feed, range(first, len(texts)))
         self._position = position
         return read
 
     def _add(self, feed: VectorFeed, rows: range) -> int:
-        """Take in a few new rows; how many vectors were read."""
+        """Take in new rows; how many vectors were read."""
         new: dict[bytes, None] = {}
         texts = self.view.texts[rows.start : rows.stop]
         self._states.extend([VectorState.PENDING if text else VectorState.NONE for text in texts])
@@ -145,14 +142,14 @@ class VectorRows:
         return list(self._waiting) if since is None else [text for text in since if text in self._waiting]
 
     def _read(self, feed: VectorFeed, texts: Iterable[bytes]) -> int:
-        read, rest = 0, iter(texts)
-        while part := list(islice(rest, _READ_AT_ONCE)):
-            found, damaged = feed.load(self.identity, part)
-            self.damaged += len(damaged)
-            read += len(found)
-            for text, vector in found.items():
-                for row in self._waiting.pop(text, ()):
-                    self._put(row, vector)
+        read = 0
+        for text, vector in feed.load(self.identity, list(texts)):
+            if vector is None:
+                self.damaged += 1
+                continue
+            read += 1
+            for row in self._waiting.pop(text, ()):
+                self._put(row, vector)
         return read
 
     def _put(self, row: int, vector: FloatVectors) -> None:
