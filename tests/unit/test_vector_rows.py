@@ -5,7 +5,9 @@ import pytest
 from record_samples import House, owner, record
 
 from sidecar.embedding.identity import EmbeddingIdentity, text_hash
+from sidecar.errors import Unavailable
 from sidecar.search.words import embedded_text
+from sidecar.storage.disk import FileDisk
 from sidecar.storage.session_disk import SessionDisk
 
 NPC = owner("npc")
@@ -47,3 +49,21 @@ def test_a_query_that_is_asked_again_of_other_rows_is_answered_for_those(house):
     assert similarities(house, 0, 1) == [1, 0]
     assert similarities(house, 1, 2) == [0, -1]
     assert similarities(house, 0, 1, 2) == [1, 0, -1]
+
+
+def test_a_cache_that_could_not_be_read_for_a_while_costs_no_vector_afterwards(tmp_path):
+    house = House(FileDisk(tmp_path))
+    house.store.add("session", [(NPC, RECORDS[0])])
+    put_vector(house, RECORDS[0], 1, 0)
+    assert similarities(house, 0) == [1]
+    house.store.add("session", [(NPC, RECORDS[1])])
+    put_vector(house, RECORDS[1], 0, 1)
+    house.vectors.close()
+    aside = (tmp_path / "index").rename(tmp_path / "aside")
+    (tmp_path / "index").touch()
+    with pytest.raises(Unavailable):
+        similarities(house, 0, 1)
+    (tmp_path / "index").unlink()
+    aside.rename(tmp_path / "index")
+    assert similarities(house, 0, 1) == [1, 0]
+    house.close()
