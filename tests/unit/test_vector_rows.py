@@ -55,9 +55,9 @@ def test_a_cache_that_could_not_be_read_for_a_while_costs_no_vector_afterwards(t
     house = House(FileDisk(tmp_path))
     house.store.add("session", [(NPC, RECORDS[0])])
     put_vector(house, RECORDS[0], 1, 0)
+    put_vector(house, RECORDS[1], 0, 1)
     assert similarities(house, 0) == [1]
     house.store.add("session", [(NPC, RECORDS[1])])
-    put_vector(house, RECORDS[1], 0, 1)
     house.vectors.close()
     aside = (tmp_path / "index").rename(tmp_path / "aside")
     (tmp_path / "index").touch()
