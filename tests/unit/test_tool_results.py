@@ -7,7 +7,7 @@ import pytest
 from sidecar.chat.backends.wire import WireCall
 from sidecar.chat.roles import ToolResults
 from sidecar.chat.turns.exchange import Round, trimmed
-from sidecar.chat.turns.results import ToolOutcome, history_block, shown_result, succeeded
+from sidecar.chat.turns.results import ToolOutcome, history_block, shown_result, succeeded, told_error
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,8 @@ from sidecar.chat.turns.results import ToolOutcome, history_block, shown_result,
         '{"error": ""}',
         '{"error": null, "ok": true}',
         '"x"',
+        '"No error: all well."',
+        '"{\\"ok\\": true}"',
         "7",
         '{"isError": false}',
     ],
@@ -42,6 +44,9 @@ def test_a_result_succeeded_unless_it_says_otherwise(result):
         "  error: no key",
         "Exception in gate",
         "failure",
+        '"Error: no key"',
+        '" Failed to open"',
+        '"{\\"ok\\": false}"',
     ],
 )
 def test_a_result_that_tells_of_a_failure_failed(result):
@@ -78,6 +83,23 @@ def test_the_history_keeps_whole_results_where_the_role_says_so():
 def test_equal_entries_and_repeats_stand_once():
     calls = [outcome("give", "x"), outcome("give", "x"), outcome("give", "x", duplicate=True)]
     assert history_block(calls, ToolResults.COMPACT) == "## Tool Results\n- give: ok x"
+
+
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        ('{"ok": false, "message": "asked", "error": "too  dark"}', "too dark"),
+        ('{"Success": false, "Message": null, "Error": "no such text"}', "no such text"),
+        ('{"error": {"code": 7, "message": "no key"}}', "no key"),
+        ('{"error": {"code": 7}}', '{"code": 7}'),
+        ('{"error": true, "message": "no key"}', "no key"),
+        ('{"ok": false}', '{"ok": false}'),
+        ('"Error: no\\nkey"', "Error: no key"),
+        ("failed", "failed"),
+    ],
+)
+def test_the_error_of_a_result_is_told_in_its_own_words(result, error):
+    assert told_error(result) == error
 
 
 def test_a_long_line_is_clipped_and_says_so():

@@ -15,8 +15,10 @@ from typing import Any
 
 from sidecar.chat.backends.wire import WireCall
 from sidecar.chat.turns.arguments import BadArguments, InvalidSchema, canonical, checked, read_arguments
-from sidecar.chat.turns.results import ToolOutcome
+from sidecar.chat.turns.results import ToolOutcome, told_error
 from sidecar.chat.turns.tools import Origin, TurnTool
+from sidecar.compaction.clipping import clipped
+from sidecar.compaction.cuts import Cut, CutKind, Unit
 
 _MAX_LISTED = 64
 _MAX_ERROR_CHARS = 200
@@ -110,21 +112,24 @@ class ToolLoop:
         """No further call runs: one of the daemon's own tools is still at work after its time."""
         self._blocked = True
 
-    def excuse(self, final: Final) -> str:
-        """What the actor says where even the question for words brought none."""
-        if final is Final.ROUNDTRIP_LIMIT:
-            return f"I could not finish this request: it took more than {self.rounds} rounds of tool calls."
-        failed = [outcome for outcome in self.outcomes if not outcome.succeeded]
-        last = failed[-1]
-        told = " ".join(last.result.split())[:_MAX_ERROR_CHARS]
-        return f"I could not finish this request: {len(failed)} tool calls failed, {last.name} the last. {told}"
-
-    def summary(self) -> str:
-        """What is said of a turn in which only tools spoke."""
+    def excuse(self, final: Final) -> tuple[str, Cut | None]:
+        """What the actor says where even the question for words brought none, and what of it was cut."""
         last = self.outcomes[-1]
-        if last.succeeded:
-            return f"Tool call completed: {last.name}."
-        return f"Tool call failed: {last.name}: {' '.join(last.result.split())[:_MAX_ERROR_CHARS]}"
+        why = f"it took {self.rounds} rounds of tool calls"
+        if final is Final.FAILED_ROUNDS:
+            why = f"{self._failed_in_a_row()} tool calls in a row failed"
+        error, cut = _error_of(last)
+        return f"I could not finish this request: {why}, {last.name} the last. {error}".strip(), cut
+
+    def summary(self) -> tuple[str, Cut | None]:
+        """What is said of a turn in which only tools spoke, and what of it was cut."""
+        last = self.outcomes[-1]
+        error, cut = _error_of(last)
+        return f"Tool call failed: {last.name}: {error}" if error else f"Tool call completed: {last.name}.", cut
+
+    def _failed_in_a_row(self) -> int:
+        ended = [outcome.succeeded for outcome in reversed(self.outcomes) if not outcome.duplicate]
+        return (*ended, True).index(True)
 
     def _planned(self, call: WireCall, place: int) -> Planned:
         call_id = self._new_id(call.call_id)
@@ -186,3 +191,14 @@ def _refused(call_id: str, name: str, refusal: Refusal, why: str) -> Planned:
 def _answer(call_id: str, name: str, refusal: Refusal, why: str) -> ToolOutcome:
     result = json.dumps({"ok": False, "error": why}, ensure_ascii=False)
     return ToolOutcome(call_id, name, result, succeeded=False, reason=str(refusal), ran=False)
+
+
+def _error_of(outcome: ToolOutcome) -> tuple[str, Cut | None]:
+    """The error's own words where the call failed, and what of them was cut."""
+    if outcome.succeeded:
+        return "", None
+    error = told_error(outcome.result)
+    shown, dropped = clipped(error, _MAX_ERROR_CHARS)
+    detail = f"the error of {outcome.name}, in the words that stand for an answer"
+    cut = Cut(CutKind.TOOL_RESULT, Unit.CODE_POINTS, len(error) - dropped, dropped, detail)
+    return shown, cut if dropped else None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sidecar.chat.roles import ToolResults
+from sidecar.compaction.clipping import clip, one_line
 
 EMPTY = '{"ok": true, "empty": true}'
 _FAILED_WORDS = ("failed", "failure", "error:", "exception")
 _VERDICTS = ("ok", "success", "succeeded")
 _MESSAGES = ("message", "Message", "error", "Error")
+_ERRORS = ("error", "Error", "message", "Message")
 _MAX_COMPACT = 240
 _MAX_FULL = 2_000
 _HEADING = "## Tool Results"
@@ -33,11 +35,10 @@ class ToolOutcome:
 
 
 def succeeded(result: str) -> bool:
-    """The verdict of a result's own words."""
-    try:
-        value = json.loads(result)
-    except (ValueError, RecursionError):
-        return not result.strip().casefold().startswith(_FAILED_WORDS)
+    """The verdict of a result's own words. A text that is written as a JSON string counts as that text."""
+    value = _read(result)
+    if isinstance(value, str):
+        return not value.strip().casefold().startswith(_FAILED_WORDS)
     return _said_well(value) if isinstance(value, dict) else True
 
 
@@ -80,18 +81,36 @@ def _entry(outcome: ToolOutcome, policy: ToolResults) -> str:
 
 def compact(result: str) -> str:
     """One line of at most 240 code points and a mark of what is left out."""
-    line = " ".join(_message(result).split())
-    return line if len(line) <= _MAX_COMPACT else f"{line[:_MAX_COMPACT]}…[+{len(line) - _MAX_COMPACT} chars]"
+    return clip(one_line(_told(result, _MESSAGES)), _MAX_COMPACT)
 
 
-def _message(result: str) -> str:
+def told_error(result: str) -> str:
+    """What a failed result says went wrong, on one line."""
+    return one_line(_told(result, _ERRORS))
+
+
+def _told(result: str, names: Sequence[str]) -> str:
+    """The first of these fields that says anything, also where it is an object itself; else the whole result."""
+    value = _read(result)
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else result
+    told = _first_of(value, names)
+    inner = _first_of(told, names) if isinstance(told, dict) else None
+    told = told if inner is None else inner
+    return result if told is None else told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+
+
+def _first_of(value: dict[str, Any], names: Sequence[str]) -> Any:
+    return next((value[name] for name in names if value.get(name) and value[name] is not True), None)
+
+
+def _read(result: str) -> Any:
+    """The value of a result that is JSON, else its text; a JSON string holds a result once more."""
     try:
         value = json.loads(result)
     except (ValueError, RecursionError):
         return result
-    if not isinstance(value, dict):
-        return result
-    return next((str(value[name]) for name in _MESSAGES if value.get(name)), result)
+    return _read(value) if isinstance(value, str) else value
 
 
 def _head_and_tail(text: str) -> str:

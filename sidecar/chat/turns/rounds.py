@@ -68,11 +68,13 @@ class Rounds:
                 return await self._last_words(final)
             heard = await self._asking.next(self.rounds)
 
-    async def say(self, text: str) -> None:
-        """What the actor says where its model said nothing."""
+    async def say(self, text: str, cut: Cut | None) -> None:
+        """What the actor says where its model said nothing, and what of it was cut."""
         self.texts.append(text)
         self._meter.text_came()
         await self._tell(Said(text, starts_message=True))
+        if cut:
+            await self._tell(WasCut(cut))
 
     async def _last_words(self, final: Final) -> Heard:
         await self._tell(Warned(Trouble[final.name], _FINAL_WORDS[final], {"rounds": str(self._loop.rounds)}))
@@ -80,7 +82,7 @@ class Rounds:
         if heard.speech.text.strip():
             self.texts.append(heard.speech.text)
         else:
-            await self.say(self._loop.excuse(final))
+            await self.say(*self._loop.excuse(final))
         return heard
 
     async def _run_calls(self, planned: Sequence[Planned], heard: Heard) -> Final | None:

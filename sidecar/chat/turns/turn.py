@@ -166,7 +166,7 @@ class Turn:
         if not any(text.strip() for text in rounds.texts):
             if not loop.outcomes:
                 raise empty_answer()
-            await rounds.say(loop.summary())
+            await rounds.say(*loop.summary())
         if heard.answer.finish == "length":
             message = "the answer ended at its longest allowed length; raise max_output_tokens to hear all of it"
             await self._tell(Warned(Trouble.ANSWER_CUT, message))
