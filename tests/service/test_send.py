@@ -295,12 +295,44 @@ def test_an_answer_that_stays_wrong_is_told_with_its_text(game, server):
     assert game.messages() == [("user", "Mood?")]
 
 
-def test_a_long_answer_is_cut_and_told(game, server):
+MARK = "…[response truncated at 5 chars: +4 chars]"
+
+
+def test_a_long_answer_is_cut_and_told_and_stored_as_it_was_told(game, server):
     game.put_role(max_response_chars=5)
     server.play(stream("abc", "defg", "hi"))
     turn = game.send("Hello")
-    assert turn.deltas == ["abc", "de", "…[response truncated at 5 chars: +4 chars]"]
+    assert turn.deltas == ["abc", "de", MARK]
+    assert (turn.completed.text, game.messages()[-1]) == (f"abcde{MARK}", ("assistant", f"abcde{MARK}"))
     assert [(cut.what, cut.kept, cut.dropped) for cut in turn.completed.cuts] == [("response", 5, 4)]
+
+
+def test_what_is_taken_back_takes_none_of_the_room_of_an_answer(game, server):
+    game.put_role(max_response_chars=5)
+    server.play(stream("He lies all day.", "</think>", "Hello"))
+    turn = game.send("Hello")
+    assert (turn.completed.text, list(turn.completed.cuts)) == ("Hello", [])
+
+
+def test_words_beyond_the_bound_are_words_all_the_same(game, server):
+    game.put_role(max_response_chars=5, max_roundtrips=1)
+    server.play(calls(("memory", {"action": "read"}), text="Hello"), stream(" you."))
+    turn = game.send("Hello")
+    assert turn.completed.text == "Hello…[response truncated at 5 chars: +4 chars]"
+
+
+def test_what_is_said_of_tools_alone_keeps_to_the_bound_of_an_answer(game, server):
+    game.put_role(max_response_chars=9)
+    server.play(calls(("memory", {"action": "read"})), stream(""))
+    assert game.send("Hello").completed.text == "Tool call…[response truncated at 9 chars: +19 chars]"
+
+
+def test_a_json_answer_that_was_too_long_has_its_whole_room_when_it_is_asked_for_again(game, server):
+    game.put_role(max_response_chars=20)
+    server.play(stream('{"mood": "very calm indeed"}'), stream('{"mood": "calm"}'))
+    turn = game.send("Mood?", response_schema_json=SCHEMA)
+    assert (turn.completed.text, turn.completed.response_json) == ('{"mood": "calm"}',) * 2
+    assert [(cut.what, cut.kept, cut.dropped) for cut in turn.completed.cuts] == [("response", 20, 8)]
 
 
 def test_an_answer_at_its_longest_is_warned_of(game, server):

@@ -21,7 +21,7 @@ from sidecar.chat.backends.wire import USER, Answer, Ask, WireMessage
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.turns.ahead import Ahead, Pieces
 from sidecar.chat.turns.choice import Chosen, fallback_of
-from sidecar.chat.turns.events import Event, Said, Tell, Trouble, Warned
+from sidecar.chat.turns.events import Event, Said, Tell, Trouble, Warned, WasCut
 from sidecar.chat.turns.exchange import Round, trimmed
 from sidecar.chat.turns.input import ToolChoice
 from sidecar.chat.turns.meter import Meter, cut_in_silence
@@ -68,6 +68,8 @@ class Asking:
         self.chosen = chosen
         self.prompt = prompt
         self.model = chosen.model
+        self.heard = Heard(self._speech(with_tools=False), Answer())
+        """The last answer; an empty one before there is any."""
 
     def begin(self) -> None:
         """Asks already, for :meth:`first` to hear."""
@@ -113,10 +115,32 @@ class Asking:
         added = [message for one in kept for message in one.messages(native=self.chosen.native)]
         return await self._once(self._speech(with_tools=with_tools), [*added, *extra], with_tools=with_tools, choice="")
 
-    async def end(self) -> None:
+    async def once_more(self, rounds: Sequence[Round], request: Sequence[WireMessage]) -> str:
+        """The whole answer again: what was said before does not count. Raises BackendFailed."""
+        self._room.take_back()
+        heard = await self.next(rounds, request, with_tools=False)
+        await self.tell_cut()
+        return heard.speech.text
+
+    async def say(self, text: str) -> str:
+        """What the actor says where its model said nothing, within the role's bound; what was said."""
+        kept = self._room.take(text)
+        if kept:
+            await self._say([Said(kept, starts_message=True)])
+        return kept
+
+    async def end(self) -> str:
+        """Ends a text of which some was beyond the role's bound, and tells it; the mark that ends the text."""
+        mark = self._room.mark()
+        if mark:
+            await self._tell(Said(mark))
+        await self.tell_cut()
+        return mark
+
+    async def tell_cut(self) -> None:
         """Tells what of the answer was beyond the role's bound."""
-        for event in self._room.marker():
-            await self._tell(event)
+        for cut in self._room.cuts():
+            await self._tell(WasCut(cut))
 
     async def _once(
         self, speech: Speech, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]
@@ -136,7 +160,8 @@ class Asking:
         speech.calls[:0] = answer.calls
         self.model = answer.model or self.model
         await self._count(ask, answer, speech, added)
-        return Heard(speech, answer)
+        self.heard = Heard(speech, answer)
+        return self.heard
 
     def _asked(
         self, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]

@@ -20,7 +20,6 @@ from sidecar.chat.turns.tools import Origin, TurnTool
 from sidecar.compaction.clipping import clipped
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 
-_MAX_LISTED = 64
 _MAX_ERROR_CHARS = 200
 
 
@@ -58,7 +57,10 @@ class LoopRules:
 
 @dataclass(frozen=True)
 class Planned:
-    """One call, and what is to become of it: it runs unless ``answer`` stands already."""
+    """One call, and what is to become of it: it runs unless ``answer`` stands already.
+
+    ``cut`` is what of the tool's schema a refusal leaves out.
+    """
 
     call_id: str
     name: str
@@ -67,6 +69,7 @@ class Planned:
     tool: TurnTool | None = None
     answer: ToolOutcome | None = None
     repaired: bool = False
+    cut: Cut | None = None
 
     @property
     def mutating(self) -> bool:
@@ -135,19 +138,20 @@ class ToolLoop:
         call_id = self._new_id(call.call_id)
         tool, repaired = self._meant(call.name)
         if tool is None:
-            known = ", ".join(list(self._tools)[:_MAX_LISTED]) or "none"
-            return _refused(
-                call_id, call.name, Refusal.UNKNOWN_TOOL, f"there is no such tool here; your tools: {known}"
-            )
+            why = f"there is no such tool here; your tools: {', '.join(self._tools) or 'none'}"
+            return Planned(call_id, call.name, answer=_answer(call_id, call.name, Refusal.UNKNOWN_TOOL, why))
+        arguments: dict[str, Any] = {}
+        cut = None
         try:
             arguments = read_arguments(call.arguments)
             if tool.origin is Origin.GAME:
                 arguments = checked(arguments, tool.schema)
+            answer = self._stopped(call_id, tool, arguments, place)
         except (BadArguments, InvalidSchema) as error:
-            return _refused(call_id, tool.name, Refusal.ARGUMENTS_INVALID, str(error))
-        answer = self._stopped(call_id, tool, arguments, place)
+            answer = _answer(call_id, tool.name, Refusal.ARGUMENTS_INVALID, str(error))
+            cut = error.cut if isinstance(error, BadArguments) else None
         text = json.dumps(arguments, ensure_ascii=False)
-        return Planned(call_id, tool.name, arguments, text, tool, answer, repaired)
+        return Planned(call_id, tool.name, arguments, text, tool, answer, repaired, cut)
 
     def _meant(self, name: str) -> tuple[TurnTool | None, bool]:
         """The tool of that name, or the only one whose name differs in case alone, and whether it was repaired."""
@@ -182,10 +186,6 @@ class ToolLoop:
             self._mutations += 1
         if outcome.succeeded:
             self._succeeded[canonical(call.name, call.arguments)] = self._mutations
-
-
-def _refused(call_id: str, name: str, refusal: Refusal, why: str) -> Planned:
-    return Planned(call_id, name, answer=_answer(call_id, name, refusal, why))
 
 
 def _answer(call_id: str, name: str, refusal: Refusal, why: str) -> ToolOutcome:

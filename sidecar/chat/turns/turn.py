@@ -122,10 +122,9 @@ class Turn:
             asking.begin()
             kept = await keeping
             await self._tell_start(chosen, prompt, recalled, (*cuts, *kept.cuts))
-            heard = await rounds.run()
-        text, response = await self._answer(asking, loop, rounds, heard)
-        await asking.end()
-        return await self._close(asking, loop, heard, text, response)
+            await rounds.run()
+        text, response = await self._answer(asking, loop, rounds)
+        return await self._close(asking, loop, text, response)
 
     async def _open(self, opening: Opening, chosen: Chosen) -> tuple[Prompt, asyncio.Task[Kept]]:
         """The prompt, and the line that is being stored meanwhile: both from one look at the history."""
@@ -161,39 +160,45 @@ class Turn:
         self._asking, self._calling = asking, calling
         return asking, loop, Rounds(opening, asking, loop, calling, self._ledger, tell=self._tell, meter=self._meter)
 
-    async def _answer(self, asking: Asking, loop: ToolLoop, rounds: Rounds, heard: Heard) -> tuple[str, str]:
+    async def _answer(self, asking: Asking, loop: ToolLoop, rounds: Rounds) -> tuple[str, str]:
         """The whole text, and the JSON where some was asked for."""
         if not any(text.strip() for text in rounds.texts):
             if not loop.outcomes:
                 raise empty_answer()
             await rounds.say(*loop.summary())
-        if heard.answer.finish == "length":
-            message = "the answer ended at its longest allowed length; raise max_output_tokens to hear all of it"
-            await self._tell(Warned(Trouble.ANSWER_CUT, message))
+        await self._warn_of_length(asking)
         if self._turn.form:
-            return await self._structured(asking, rounds)
-        return "\n\n".join(text.strip() for text in rounds.texts if text.strip()), ""
+            response = await self._structured(asking, rounds)
+            return response, response
+        return "\n\n".join(text.strip() for text in rounds.texts if text.strip()) + await asking.end(), ""
 
-    async def _structured(self, asking: Asking, rounds: Rounds) -> tuple[str, str]:
+    async def _structured(self, asking: Asking, rounds: Rounds) -> str:
         """JSON that keeps to the schema; the model may repair it once."""
         assert self._turn.form is not None
         text, form = rounds.texts[-1], self._turn.form.check
         found = checked_answer(text, form)
+        await asking.tell_cut()
         if not found.errors:
-            return found.json_text, found.json_text
+            return found.json_text
         await self._tell(TakenBack("the answer did not keep to the schema; the model is asked once more"))
         details = {f"error_{place}": error for place, error in enumerate(found.errors, 1)}
         await self._tell(Warned(Trouble.ANSWER_REPAIRED, "the answer did not keep to the schema", details))
         repair = [WireMessage(ASSISTANT, text), WireMessage(USER, REPAIR_REQUEST + "; ".join(found.errors))]
-        again = (await asking.next(rounds.rounds, repair, with_tools=False)).speech.text
+        again = await asking.once_more(rounds.rounds, repair)
+        await self._warn_of_length(asking)
         found = checked_answer(again, form)
         if found.errors:
             message = "the answer does not keep to the schema, also after the model was asked once more"
             failure = turn_failure(FailureKind.ANSWER_INVALID, message)
             raise TurnFailed(Failed(failure, raw_text=again, schema_errors=tuple(found.errors)))
-        return found.json_text, found.json_text
+        return found.json_text
 
-    async def _close(self, asking: Asking, loop: ToolLoop, heard: Heard, text: str, response: str) -> Completed:
+    async def _warn_of_length(self, asking: Asking) -> None:
+        if asking.heard.answer.finish == "length":
+            message = "the answer ended at its longest allowed length; raise max_output_tokens to hear all of it"
+            await self._tell(Warned(Trouble.ANSWER_CUT, message))
+
+    async def _close(self, asking: Asking, loop: ToolLoop, text: str, response: str) -> Completed:
         def keep() -> tuple[Kept, int]:
             kept = self._ledger.keep_answer(text, loop.outcomes)
             return kept, self._parts.documents.read(self._who).version
@@ -204,7 +209,7 @@ class Turn:
         return Completed(
             text=text,
             response_json=response,
-            finish=_finish(loop, heard),
+            finish=_finish(loop, asking.heard),
             spent=self._meter.spent,
             timings=self._meter.timings(),
             document_version=version,
@@ -294,6 +299,6 @@ def _hand_over(built: asyncio.Future[Prompt], prompt: Prompt) -> None:
 
 
 def _finish(loop: ToolLoop, heard: Heard) -> Finish:
-    if loop.outcomes and not heard.speech.text.strip():
+    if loop.outcomes and not heard.speech.spoke:
         return Finish.TOOLS_ONLY
     return _FINISHES.get(heard.answer.finish, Finish.STOP if heard.answer.finish else Finish.UNSPECIFIED)
