@@ -10,7 +10,7 @@ from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, save_pb2, save_pb2_grpc, system_pb2
+from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, common_pb2, save_pb2, save_pb2_grpc, system_pb2
 
 
 @pytest.fixture
@@ -120,6 +120,53 @@ def test_a_call_in_the_text_is_executed(game, server, form):
     server.play(stream(*form.replace("{call}", call)), stream("Done."))
     turn = game.send("Note x.")
     assert (len(turn.all("tool_call")), turn.completed.text) == (1, "Done.")
+
+
+NOTE = '{"name": "memory", "arguments": {"action": "append", "content": "Ada came."}}'
+NATIVE = {"tool_channel": backend_pb2.TOOL_CHANNEL_NATIVE}
+
+
+def test_a_call_in_the_text_is_text_where_the_model_calls_tools_natively(game, server):
+    game.put_backend(base_url=server.base_url, **NATIVE)
+    server.play(stream("So: ", NOTE))
+    turn = game.send("What is a call?")
+    assert (turn.completed.text, turn.completed.document_version) == (f"So: {NOTE}", 0)
+
+
+def test_a_model_that_has_called_a_tool_natively_means_text_by_what_it_writes(game, server):
+    server.play(calls(("memory", {"action": "read"})), stream(NOTE), stream(NOTE))
+    assert [game.send(line).completed.text for line in ("Read!", "And a call?")] == [NOTE, NOTE]
+    (backend,) = [
+        info
+        for info in game.stub.ListBackends(chat_pb2.ListBackendsRequest()).backends
+        if info.backend.backend_id == "scripted"
+    ]
+    assert backend.tool_channel == backend_pb2.TOOL_CHANNEL_NATIVE
+
+
+@pytest.mark.parametrize("written", [NOTE, '{"tool": "memory", "action": "append", "content": "Ada came."}'])
+def test_a_memory_call_in_the_text_is_obeyed_where_the_role_allows_directives(game, server, written):
+    game.put_backend(base_url=server.base_url, **NATIVE)
+    game.put_role(text_directives=True)
+    server.play(stream("Well. ", written), stream("Noted."))
+    turn = game.send("Remember Ada.")
+    assert (turn.completed.text, turn.completed.document_version) == ("Well.\n\nNoted.", 1)
+
+
+def test_what_a_model_writes_is_text_once_its_tools_are_taken_away(game, server):
+    written = f"I noted it: {NOTE}\n```memory\nAda came.\n```"
+    game.put_role(text_directives=True, max_roundtrips=1)
+    server.play(calls(("memory", {"action": "read"})), stream(*written))
+    turn = game.send("Remember Ada.")
+    assert (turn.completed.text, game.messages()[1]) == (written, ("assistant", written))
+    assert turn.completed.document_version == 0
+
+
+def test_a_repaired_answer_may_have_the_form_of_a_call(game, server):
+    schema = '{"type": "object", "required": ["name", "arguments"]}'
+    server.play(stream("Well."), stream(NOTE))
+    turn = game.send("Which call?", response_schema_json=schema)
+    assert (turn.completed.response_json, turn.completed.tool_calls) == (NOTE, 0)
 
 
 def test_json_for_an_unknown_tool_is_shown_as_text(game, server):

@@ -8,7 +8,7 @@ takes no tool calls of the wire is told of the tools in its text.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -196,7 +196,7 @@ class Asking:
                 self.chosen.model, estimated=estimated, reported=answer.tokens.read()
             )
         if ask.tools and answer.calls:
-            self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, ToolChannel.NATIVE)
+            self._learn(ToolChannel.NATIVE)
 
     async def _tell_truncation(self, estimated: int) -> None:
         if self._truncation_told:
@@ -231,9 +231,17 @@ class Asking:
         return messages
 
     def _speech(self, *, with_tools: bool) -> Speech:
+        """Where the model has no tools, all that it writes is text."""
+        if not with_tools:
+            return Speech((), self._room)
         role = self._opening.role
         obeys = role.text_directives and "memory" in self._tools
-        return Speech(self._tools, self._room, directive=str(role.memory_default_action) if obeys else "")
+        directive = str(role.memory_default_action) if obeys else ""
+        return Speech(self._written(["memory"] if obeys else []), self._room, directive=directive)
+
+    def _written(self, obeyed: Iterable[str]) -> Iterable[str]:
+        """The tools that the model may call in its text: all, unless it is known to call them natively."""
+        return obeyed if self.chosen.channel is ToolChannel.NATIVE else self._tools
 
     def _choice(self) -> str | Mapping[str, Any]:
         turn = self._opening.turn
@@ -250,8 +258,12 @@ class Asking:
         return failure.tools_refused and auto and self.chosen.native
 
     async def _use_text_channel(self) -> None:
-        self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, ToolChannel.TEXT)
-        self.chosen = replace(self.chosen, channel=ToolChannel.TEXT)
+        self._learn(ToolChannel.TEXT)
+
+    def _learn(self, channel: ToolChannel) -> None:
+        """How this model calls tools, for the rest of the turn and for those to come."""
+        self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, channel)
+        self.chosen = replace(self.chosen, channel=channel)
 
     async def _rebuild(self, failure: Failure, attempt: int) -> None:
         window = self._opening.window(self.chosen)
