@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -218,6 +219,52 @@ def test_a_backend_that_was_busy_is_asked_again(game, server):
     turn = game.send("Hello")
     assert (turn.warnings, turn.completed.text) == (["RETRY"], "Hi")
     assert turn.all("warning")[0].wait_ms == 10
+
+
+NAMES = ("idempotency-key", "x-request-id", "x-coreai-role")
+
+
+def test_a_call_is_named_alike_in_every_attempt_and_each_attempt_has_a_name_of_its_own(game, server):
+    busy = error(429, {"error": "slow"}, retry_after_ms="10")
+    server.play(busy, calls(("memory", {"action": "read"})), stream("I remember."))
+    game.send("What do you know?")
+    keys, requests, roles = zip(*([each.headers[name] for name in NAMES] for each in server.turns), strict=True)
+    assert (keys[0] == keys[1], len(set(keys)), len(set(requests))) == (True, 2, 3)
+    assert set(roles) == {game.actor.role_id}
+
+
+def test_a_prompt_that_was_built_anew_is_another_call(game, server):
+    too_long = {"error": {"type": "exceed_context_size_error", "message": "too long", "n_ctx": 2_048}}
+    server.play(error(400, too_long), stream("Hi"))
+    game.append(*[("user", f"Line {n} " + "word " * 200) for n in range(20)])
+    game.send("Hello")
+    assert len({each.headers["idempotency-key"] for each in server.turns}) == 2
+
+
+def test_no_name_of_a_call_tells_what_is_said(game, server):
+    lines = ("Ada is here", "Ada is here")
+    for line in lines:
+        game.send(line, input_id="line-1")
+    first, second = ([each.headers[name] for name in NAMES[:2]] for each in server.turns)
+    assert all(re.fullmatch("[0-9a-f]{32}", name) for name in (*first, *second))
+    assert set(first).isdisjoint(second)
+
+
+@pytest.mark.parametrize(
+    ("role", "told"),
+    [("Old Smith", "Old Smith"), ("Мира", "%D0%9C%D0%B8%D1%80%D0%B0"), ("Zoë & Co", "Zo%C3%AB%20%26%20Co")],
+)
+def test_a_server_is_told_whose_words_it_makes(game, server, role, told):
+    game.actor.role_id = role
+    game.send("Hello")
+    assert server.turns[0].headers["x-coreai-role"] == told
+
+
+def test_a_profile_cannot_take_the_daemons_own_headers_away(game, server):
+    game.put_backend(base_url=server.base_url, headers={"Idempotency-Key": "mine", "X-Request-ID": "mine", "X-A": "b"})
+    game.send("Hello")
+    told = server.turns[0].headers
+    assert ("mine" in told.values(), told["x-a"]) == (False, "b")
 
 
 def test_a_wait_that_is_too_long_is_told_and_not_waited_for(game, server):

@@ -11,9 +11,11 @@ Reasoning (``reasoning_content``, ``reasoning``) is never text.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from sidecar.chat.backends.profile import Backend
 
@@ -51,9 +53,16 @@ class WireMessage:
         return value
 
 
+def _new_id() -> str:
+    return secrets.token_hex(16)
+
+
 @dataclass(frozen=True)
 class Ask:
-    """One request to a model. ``tools`` are in the wire's own form."""
+    """One request to a model. ``tools`` are in the wire's own form.
+
+    ``role_id`` is whose words are asked for; ``call_id`` is the same in every attempt and tells nothing.
+    """
 
     messages: Sequence[WireMessage]
     tools: Sequence[Mapping[str, Any]] = ()
@@ -62,6 +71,15 @@ class Ask:
     temperature: float | None = None
     max_output_tokens: int | None = None
     schema: Mapping[str, Any] | None = None
+    role_id: str = ""
+    call_id: str = field(default_factory=_new_id, compare=False)
+
+    def headers(self) -> dict[str, str]:
+        """What a server may know of the call beside its body; a role id that is no plain ASCII is percent-encoded."""
+        plain = self.role_id.isascii() and self.role_id.isprintable()
+        role = self.role_id if plain else quote(self.role_id, safe="")
+        told = {"idempotency-key": self.call_id, "x-coreai-role": role}
+        return {name: value for name, value in told.items() if value}
 
     def body(self, backend: Backend) -> dict[str, Any]:
         """The request's body; the profile's own values fill what is not asked for."""

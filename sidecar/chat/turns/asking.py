@@ -65,6 +65,8 @@ class Asking:
         self._room = Room(opening.role.max_response_chars)
         self._truncation_told = False
         self._ahead: tuple[Ask, Ahead] | None = None
+        self._asked_last = Ask([])
+        """A request that is made again as it was is one call to the server, and goes by its name."""
         self.chosen = chosen
         self.prompt = prompt
         self.model = chosen.model
@@ -166,8 +168,10 @@ class Asking:
     def _asked(
         self, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]
     ) -> tuple[Ask, Pieces]:
-        ask = self._ask(added, with_tools=with_tools, choice=choice)
-        return ask, self._pieces(ask)
+        ask = replace(self._ask(added, with_tools=with_tools, choice=choice), role_id=self._opening.role.role_id)
+        if ask != self._asked_last:
+            self._asked_last = ask
+        return self._asked_last, self._pieces(self._asked_last)
 
     async def _pieces(self, ask: Ask) -> Pieces:
         if self.chosen.offline:
