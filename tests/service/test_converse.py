@@ -202,9 +202,9 @@ def test_an_error_that_is_too_long_to_be_said_is_cut_and_told(game, server):
     server.play(calls(("look", {})), stream(""))
     talk = game.converse(LOOK)
     talk.line("Look!")
-    turn = talk.turn(lambda call: json.dumps({"error": "d" * 250}))
-    assert turn.completed.text == f"Tool call failed: look: {'d' * 200}…[+50 chars]"
-    assert [(cut.what, cut.kept, cut.dropped) for cut in turn.completed.cuts] == [("tool_result", 200, 50)]
+    turn = talk.turn(lambda call: json.dumps({"error": "d" * 220}))
+    assert turn.completed.text == f"Tool call failed: look: {'d' * 200}…[+20 chars]"
+    assert [(cut.what, cut.kept, cut.dropped) for cut in turn.completed.cuts] == [("tool_result", 200, 20)]
 
 
 def test_a_failure_in_quotes_is_a_failure(game, server):
@@ -261,7 +261,9 @@ def test_a_long_answer_is_cut_for_the_model_and_told(game, server):
     talk.line("Look!")
     turn = talk.turn(lambda call: "x" * 9_000)
     assert server.turns[1].messages[-1]["content"].endswith("\n...[truncated: 9000 chars total -> 8000 shown]")
-    assert [(cut.what, cut.kept, cut.dropped) for cut in turn.all("cut")] == [("tool_result", 8_000, 1_000)]
+    for_model, in_history = turn.all("cut")
+    assert (for_model.what, for_model.kept, for_model.dropped) == ("tool_result", 8_000, 1_000)
+    assert (in_history.what, in_history.dropped) == ("tool_result", 8_760)
 
 
 def test_an_empty_answer_is_told_as_such(game, server):

@@ -132,7 +132,7 @@ OTHERS = [
         K.BACKEND_UNAVAILABLE,
     ),
     ("a page of HTML", 502, None, K.BACKEND_UNAVAILABLE),
-    ("a gateway", 504, {}, K.TIMEOUT),
+    ("a gateway", 504, {}, K.BACKEND_UNAVAILABLE),
     ("a bad field", 422, {"detail": [{"msg": "extra fields not permitted"}]}, K.INVALID_REQUEST),
     ("an unknown refusal", 418, {"error": "teapot"}, K.PROVIDER_ERROR),
 ]

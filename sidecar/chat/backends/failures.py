@@ -108,7 +108,6 @@ _STATUS_KINDS = {
     405: FailureKind.INVALID_REQUEST,
     422: FailureKind.INVALID_REQUEST,
     408: FailureKind.TIMEOUT,
-    504: FailureKind.TIMEOUT,
 }
 
 _MESSAGES = {
@@ -175,7 +174,7 @@ def _classified(status: int, value: dict[str, Any], wait: int | None) -> Failure
 
 
 def _kind(status: int, words: str) -> FailureKind:
-    if status == 429 and _QUOTA.search(words):
+    if status in (403, 429) and _QUOTA.search(words):
         return FailureKind.QUOTA_EXCEEDED
     if status in _STATUS_KINDS:
         return _STATUS_KINDS[status]

@@ -135,15 +135,21 @@ class Answer:
     streamed: bool = False
 
 
+def well_formed(text: str) -> str:
+    """The text with a sign in the place of each half of a character, which no file and no message can carry."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 class AnswerParts:
     """Puts one answer together from the objects that a server sends, streamed or whole."""
 
     def __init__(self) -> None:
         self._calls: list[_OpenCall] = []
-        self._by_index: dict[int, _OpenCall] = {}
+        self._by_index: dict[int | str, _OpenCall] = {}
         self._finish = ""
         self._tokens: Tokens | None = None
         self._model = ""
+        self._half = ""
 
     @property
     def ended(self) -> bool:
@@ -160,12 +166,20 @@ class AnswerParts:
         for piece in _list(said.get("tool_calls")):
             self._take_call(_dict(piece))
         self._take_function(_dict(said.get("function_call")))
-        return _content(said.get("content"))
+        return self._whole(_content(said.get("content")))
 
     def answer(self) -> Answer:
         """The answer as far as it has come."""
-        calls = tuple(WireCall(call.name, "".join(call.arguments), call.call_id) for call in self._calls if call.name)
+        calls = tuple(
+            WireCall(call.name, well_formed("".join(call.arguments)), call.call_id) for call in self._calls if call.name
+        )
         return Answer(calls, self._finish, self._tokens, self._model)
+
+    def _whole(self, text: str) -> str:
+        """The text after the half of a character that an earlier piece ended in, without a half at its own end."""
+        text = self._half + text
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return well_formed(text.removesuffix(self._half))
 
     def _take_call(self, piece: Mapping[str, Any]) -> None:
         function = _dict(piece.get("function"))
@@ -176,7 +190,7 @@ class AnswerParts:
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        call.add(_text(arguments))
+        call.add(_raw(arguments))
 
     def _take_function(self, function: Mapping[str, Any]) -> None:
         """The older form with a single function."""
@@ -185,7 +199,7 @@ class AnswerParts:
 
     def _meant(self, index: Any, name: str, call_id: str) -> _OpenCall:
         """The call that a piece belongs to: by index, unless it clearly begins another one under the same index."""
-        place = index if isinstance(index, int) else None
+        place = index if isinstance(index, int | str) else None
         known = self._by_index.get(place) if place is not None else (self._calls[-1] if self._calls else None)
         if place is None and call_id:
             known = next((call for call in self._calls if call.call_id == call_id), None)
@@ -248,8 +262,8 @@ def _count(value: Any) -> int | None:
 def _content(value: Any) -> str:
     """Text, or the text parts of a list of parts."""
     if isinstance(value, list):
-        return "".join(_text(_dict(part).get("text")) for part in value if _dict(part).get("type") == "text")
-    return _text(value)
+        return "".join(_raw(_dict(part).get("text")) for part in value if _dict(part).get("type") == "text")
+    return _raw(value)
 
 
 def _first(value: Any) -> Mapping[str, Any]:
@@ -258,6 +272,11 @@ def _first(value: Any) -> Mapping[str, Any]:
 
 
 def _text(value: Any) -> str:
+    return well_formed(_raw(value))
+
+
+def _raw(value: Any) -> str:
+    """A text that may begin or end in half a character."""
     return value if isinstance(value, str) else ""
 
 

@@ -89,9 +89,13 @@ def read_schema(text: str) -> dict[str, Any]:
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """The JSON object that a model sent; nothing means none. Raises BadArguments."""
+    """The JSON object that a model sent; nothing means none. Raises BadArguments.
+
+    What Python reads and JSON cannot carry is refused: NaN, numbers without end, halves of characters.
+    """
     try:
         value = json.loads(text) if text.strip() else {}
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise BadArguments(
             "the arguments are not complete JSON and nothing was run; send the whole call again"

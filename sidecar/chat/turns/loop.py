@@ -8,6 +8,7 @@ A call is never run when its arguments cannot be read or do not keep to the tool
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,6 +22,9 @@ from sidecar.compaction.clipping import clipped
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 
 _MAX_ERROR_CHARS = 200
+# A name that a model made up is sent back to it and stored: in the letters that every server takes, on one line.
+_NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")
+_MAX_NAME_CHARS = 64
 
 
 class Refusal(StrEnum):
@@ -139,7 +143,8 @@ class ToolLoop:
         tool, repaired = self._meant(call.name)
         if tool is None:
             why = f"there is no such tool here; your tools: {', '.join(self._tools) or 'none'}"
-            return Planned(call_id, call.name, answer=_answer(call_id, call.name, Refusal.UNKNOWN_TOOL, why))
+            name = _NOT_IN_NAMES.sub("_", call.name)[:_MAX_NAME_CHARS]
+            return Planned(call_id, name, answer=_answer(call_id, name, Refusal.UNKNOWN_TOOL, why))
         arguments: dict[str, Any] = {}
         cut = None
         try:

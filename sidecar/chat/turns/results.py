@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidecar.chat.roles import ToolResults
-from sidecar.compaction.clipping import clip, one_line
+from sidecar.compaction.clipping import clipped, one_line
+from sidecar.compaction.cuts import Cut, CutKind, Unit
 
 EMPTY = '{"ok": true, "empty": true}'
 _FAILED_WORDS = ("failed", "failure", "error:", "exception")
@@ -58,10 +59,17 @@ def shown_result(result: str, most: int) -> tuple[str, int]:
     return f"{result[:most]}\n...[truncated: {len(result)} chars total -> {most} shown]", len(result) - most
 
 
-def history_block(outcomes: Iterable[ToolOutcome], policy: ToolResults) -> str:
-    """The ``tool`` message of the history for a turn's calls; empty where it keeps none. Duplicates stand once."""
-    entries = dict.fromkeys(_entry(one, policy) for one in outcomes if not one.duplicate and _kept(one, policy))
-    return "\n".join([_HEADING, *entries]) if entries else ""
+def history_block(outcomes: Iterable[ToolOutcome], policy: ToolResults) -> tuple[str, tuple[Cut, ...]]:
+    """The ``tool`` message of the history for a turn's calls; empty where it keeps none. Duplicates stand once.
+
+    Beside it stands what was cut in it.
+    """
+    entries = dict(_entry(one, policy) for one in outcomes if not one.duplicate and _kept(one, policy))
+    if not entries:
+        return "", ()
+    block, dropped = "\n".join([_HEADING, *entries]), sum(entries.values())
+    cut = Cut(CutKind.TOOL_RESULT, Unit.CODE_POINTS, len(block), dropped, "tool results in the history")
+    return block, (cut,) if dropped else ()
 
 
 def _kept(outcome: ToolOutcome, policy: ToolResults) -> bool:
@@ -70,18 +78,14 @@ def _kept(outcome: ToolOutcome, policy: ToolResults) -> bool:
     )
 
 
-def _entry(outcome: ToolOutcome, policy: ToolResults) -> str:
+def _entry(outcome: ToolOutcome, policy: ToolResults) -> tuple[str, int]:
+    """One call's lines, and how many code points were cut in them."""
     head = f"- {outcome.name}: {'ok' if outcome.succeeded else 'FAILED'}"
     if policy is ToolResults.FULL:
-        detail = _head_and_tail(outcome.result.strip()) or "(empty)"
-        return "\n".join([head, "  Detail:", *(f"  {line}" for line in detail.split("\n"))])
-    detail = compact(outcome.result)
-    return f"{head} {detail}" if detail else head
-
-
-def compact(result: str) -> str:
-    """One line of at most 240 code points and a mark of what is left out."""
-    return clip(one_line(_told(result, _MESSAGES)), _MAX_COMPACT)
+        detail, dropped = _head_and_tail(outcome.result.strip())
+        return "\n".join([head, "  Detail:", *(f"  {line}" for line in (detail or "(empty)").split("\n"))]), dropped
+    detail, dropped = clipped(one_line(_told(outcome.result, _MESSAGES)), _MAX_COMPACT)
+    return f"{head} {detail}".rstrip(), dropped
 
 
 def told_error(result: str) -> str:
@@ -113,8 +117,8 @@ def _read(result: str) -> Any:
     return _read(value) if isinstance(value, str) else value
 
 
-def _head_and_tail(text: str) -> str:
+def _head_and_tail(text: str) -> tuple[str, int]:
     if len(text) <= _MAX_FULL:
-        return text
-    half = _MAX_FULL // 2
-    return f"{text[:half]}\n...[truncated {len(text) - _MAX_FULL} chars]...\n{text[-half:]}"
+        return text, 0
+    half, dropped = _MAX_FULL // 2, len(text) - _MAX_FULL
+    return f"{text[:half]}\n...[truncated {dropped} chars]...\n{text[-half:]}", dropped
