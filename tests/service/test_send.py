@@ -115,6 +115,20 @@ def test_reasoning_that_was_shown_is_taken_back(game, server):
     assert (turn.completed.text, game.messages()[-1][1]) == ("Hi", "Hi")
 
 
+def test_what_came_before_words_that_are_taken_back_is_said_again(game, server):
+    server.play(calls(("memory", {"action": "read"}), text="Let me think."), stream("He lies.", "</think>", "Hi"))
+    turn = game.send("Who came?")
+    after = [event for event in turn.events[turn.kinds.index("text_reset") :] if event.WhichOneof("event") == "text"]
+    assert [event.text.text for event in after] == ["Let me think.", "Hi"]
+    assert turn.completed.text == "Let me think.\n\nHi"
+
+
+def test_a_model_that_spoke_before_its_last_tool_has_stopped_by_itself(game, server):
+    server.play(calls(("memory", {"action": "read"}), text="Let me think."), stream(""))
+    done = game.send("Who came?").completed
+    assert (done.text, done.finish_reason) == ("Let me think.", chat_pb2.FINISH_REASON_STOP)
+
+
 @pytest.mark.parametrize("form", ["```json\n{call}\n```", "<tool_call>{call}</tool_call>", "{call}"])
 def test_a_call_in_the_text_is_executed(game, server, form):
     call = '{"name": "memory", "arguments": {"action": "append", "content": "x"}}'

@@ -21,13 +21,14 @@ from sidecar.chat.backends.wire import USER, Answer, Ask, WireMessage
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.turns.ahead import Ahead, Pieces
 from sidecar.chat.turns.choice import Chosen, fallback_of
-from sidecar.chat.turns.events import Event, Said, Tell, Trouble, Warned, WasCut
+from sidecar.chat.turns.events import Event, Said, TakenBack, Tell, Trouble, Warned, WasCut
 from sidecar.chat.turns.exchange import Round, trimmed
 from sidecar.chat.turns.input import ToolChoice
 from sidecar.chat.turns.meter import Meter, cut_in_silence
 from sidecar.chat.turns.opening import Opening
 from sidecar.chat.turns.speech import Room, Speech
 from sidecar.chat.turns.tools import TurnTool, forced_call, text_contract
+from sidecar.compaction.cuts import Cut
 from sidecar.compaction.tokens import CounterKind
 
 _TRUNCATED = (
@@ -70,6 +71,10 @@ class Asking:
         self.chosen = chosen
         self.prompt = prompt
         self.model = chosen.model
+        self.texts: list[str] = []
+        """What the actor has said, an entry for each answer and for each sentence made from results."""
+        self.spoke = False
+        """Whether any of it is the model's own."""
         self.heard = Heard(self._speech(with_tools=False), Answer())
         """The last answer; an empty one before there is any."""
 
@@ -124,12 +129,14 @@ class Asking:
         await self.tell_cut()
         return heard.speech.text
 
-    async def say(self, text: str) -> str:
-        """What the actor says where its model said nothing, within the role's bound; what was said."""
+    async def say(self, text: str, cut: Cut | None) -> None:
+        """What the actor says where its model said nothing, within the role's bound; ``cut`` is what it leaves out."""
         kept = self._room.take(text)
         if kept:
             await self._say([Said(kept, starts_message=True)])
-        return kept
+        self.texts.append(kept)
+        if cut:
+            await self._tell(WasCut(cut))
 
     async def end(self) -> str:
         """Ends a text of which some was beyond the role's bound, and tells it; the mark that ends the text."""
@@ -163,6 +170,8 @@ class Asking:
         self.model = answer.model or self.model
         await self._count(ask, answer, speech, added)
         self.heard = Heard(speech, answer)
+        self.texts.append(speech.text)
+        self.spoke = self.spoke or speech.spoke
         return self.heard
 
     def _asked(
@@ -187,6 +196,8 @@ class Asking:
             if isinstance(event, Said):
                 self._meter.text_came()
             await self._tell(event)
+            if isinstance(event, TakenBack):  # of this answer alone: what came before it is said again
+                await self._say([Said(text, starts_message=True) for text in self.texts if text])
 
     async def _count(self, ask: Ask, answer: Answer, speech: Speech, added: Sequence[WireMessage]) -> None:
         counter = self._opening.counter(self.chosen)

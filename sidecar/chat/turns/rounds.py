@@ -29,7 +29,7 @@ _FINAL_WORDS = {
 
 
 class Rounds:
-    """One turn's rounds. ``texts`` are what the actor has said, ``rounds`` what a further request repeats."""
+    """One turn's rounds. ``rounds`` are what a further request repeats."""
 
     def __init__(
         self,
@@ -50,14 +50,12 @@ class Rounds:
         self._ledger = ledger
         self._tell = tell
         self._meter = meter
-        self.texts: list[str] = []
         self.rounds: list[Round] = []
 
     async def run(self) -> None:
         """Until the model only speaks. Raises BackendFailed."""
         heard = await self._asking.first()
         while True:
-            self.texts.append(heard.speech.text)
             wanted = [*heard.speech.calls, *heard.speech.directives]
             if not wanted:
                 return
@@ -69,19 +67,11 @@ class Rounds:
                 return
             heard = await self._asking.next(self.rounds)
 
-    async def say(self, text: str, cut: Cut | None) -> None:
-        """What the actor says where its model said nothing, and what of it was cut."""
-        self.texts.append(await self._asking.say(text))
-        if cut:
-            await self._tell(WasCut(cut))
-
     async def _last_words(self, final: Final) -> None:
         await self._tell(Warned(Trouble[final.name], _FINAL_WORDS[final], {"rounds": str(self._loop.rounds)}))
         heard = await self._asking.next(self.rounds, [WireMessage(USER, FINAL_REQUEST)], with_tools=False)
-        if heard.speech.spoke:
-            self.texts.append(heard.speech.text)
-        else:
-            await self.say(*self._loop.excuse(final))
+        if not heard.speech.spoke:
+            await self._asking.say(*self._loop.excuse(final))
 
     async def _run_calls(self, planned: Sequence[Planned], heard: Heard) -> Final | None:
         """Runs one round and keeps what the next request repeats of it; why the tools are taken away, or None."""

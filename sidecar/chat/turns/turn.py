@@ -21,7 +21,7 @@ from sidecar.chat.backends.wire import ASSISTANT, USER, WireMessage
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.recall import Recalled
 from sidecar.chat.roles import for_source
-from sidecar.chat.turns.asking import Asking, Heard, empty_answer, ready
+from sidecar.chat.turns.asking import Asking, empty_answer, ready
 from sidecar.chat.turns.calling import AskGame, Calling
 from sidecar.chat.turns.choice import Chosen, chosen_backend
 from sidecar.chat.turns.events import (
@@ -162,20 +162,20 @@ class Turn:
 
     async def _answer(self, asking: Asking, loop: ToolLoop, rounds: Rounds) -> tuple[str, str]:
         """The whole text, and the JSON where some was asked for."""
-        if not any(text.strip() for text in rounds.texts):
+        if not any(text.strip() for text in asking.texts):
             if not loop.outcomes:
                 raise empty_answer()
-            await rounds.say(*loop.summary())
+            await asking.say(*loop.summary())
         await self._warn_of_length(asking)
         if self._turn.form:
             response = await self._structured(asking, rounds)
             return response, response
-        return "\n\n".join(text.strip() for text in rounds.texts if text.strip()) + await asking.end(), ""
+        return "\n\n".join(text.strip() for text in asking.texts if text.strip()) + await asking.end(), ""
 
     async def _structured(self, asking: Asking, rounds: Rounds) -> str:
         """JSON that keeps to the schema; the model may repair it once."""
         assert self._turn.form is not None
-        text, form = rounds.texts[-1], self._turn.form.check
+        text, form = asking.texts[-1], self._turn.form.check
         found = checked_answer(text, form)
         await asking.tell_cut()
         if not found.errors:
@@ -209,7 +209,7 @@ class Turn:
         return Completed(
             text=text,
             response_json=response,
-            finish=_finish(loop, asking.heard),
+            finish=_finish(asking),
             spent=self._meter.spent,
             timings=self._meter.timings(),
             document_version=version,
@@ -298,7 +298,8 @@ def _hand_over(built: asyncio.Future[Prompt], prompt: Prompt) -> None:
         built.set_result(prompt)
 
 
-def _finish(loop: ToolLoop, heard: Heard) -> Finish:
-    if loop.outcomes and not heard.speech.spoke:
+def _finish(asking: Asking) -> Finish:
+    if not asking.spoke:
         return Finish.TOOLS_ONLY
-    return _FINISHES.get(heard.answer.finish, Finish.STOP if heard.answer.finish else Finish.UNSPECIFIED)
+    told = asking.heard.answer.finish
+    return _FINISHES.get(told, Finish.STOP if told else Finish.UNSPECIFIED)
