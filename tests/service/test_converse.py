@@ -216,6 +216,21 @@ def test_a_failure_in_quotes_is_a_failure(game, server):
     assert game.messages()[-1] == ("tool", "## Tool Results\n- look: FAILED Error: it is too dark")
 
 
+def test_a_model_that_knows_only_text_calls_in_its_words_and_hears_the_result(game, server):
+    game.put_backend(base_url=server.base_url, tool_channel=backend_pb2.TOOL_CHANNEL_TEXT)
+    called = '{"name": "open_gate", "arguments": {"gate": "west"}}'
+    server.play(stream("Sure. ", *called), stream("It is open."))
+    talk = game.converse(OPEN)
+    talk.line("Open the west gate!")
+    turn = talk.turn(lambda call: '"creaking"')
+    assert [message["content"] for message in server.turns[1].messages[-2:]] == [
+        f"Sure.\n{called}",
+        'Result of open_gate: "creaking"',
+    ]
+    assert turn.completed.text == "Sure.\n\nIt is open."
+    assert game.messages()[-1] == ("tool", "## Tool Results\n- open_gate: ok creaking")
+
+
 def test_a_turn_in_which_only_tools_spoke_says_so(game, server):
     server.play(calls(gate()), Reply([end()]))
     talk = game.converse(OPEN)
