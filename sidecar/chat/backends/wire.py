@@ -135,11 +135,6 @@ class Answer:
     streamed: bool = False
 
 
-def well_formed(text: str) -> str:
-    """The text with a sign in the place of each half of a character, which no file and no message can carry."""
-    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 class AnswerParts:
     """Puts one answer together from the objects that a server sends, streamed or whole."""
 
@@ -150,6 +145,7 @@ class AnswerParts:
         self._tokens: Tokens | None = None
         self._model = ""
         self._half = ""
+        """The first half of a character whose second one is to come: some servers cut their text by UTF-16."""
 
     @property
     def ended(self) -> bool:
@@ -166,20 +162,17 @@ class AnswerParts:
         for piece in _list(said.get("tool_calls")):
             self._take_call(_dict(piece))
         self._take_function(_dict(said.get("function_call")))
-        return self._whole(_content(said.get("content")))
+        return self._whole_characters(_content(said.get("content")))
 
     def answer(self) -> Answer:
         """The answer as far as it has come."""
-        calls = tuple(
-            WireCall(call.name, well_formed("".join(call.arguments)), call.call_id) for call in self._calls if call.name
-        )
-        return Answer(calls, self._finish, self._tokens, self._model)
+        calls = tuple(call.wire() for call in self._calls if call.name)
+        return Answer(calls, self._finish, self._tokens, _well_formed(self._model))
 
-    def _whole(self, text: str) -> str:
-        """The text after the half of a character that an earlier piece ended in, without a half at its own end."""
-        text = self._half + text
-        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        return well_formed(text.removesuffix(self._half))
+    def _whole_characters(self, text: str) -> str:
+        joined = self._half + text
+        self._half = joined[-1:] if "\ud800" <= joined[-1:] <= "\udbff" else ""
+        return _well_formed(joined.removesuffix(self._half))
 
     def _take_call(self, piece: Mapping[str, Any]) -> None:
         function = _dict(piece.get("function"))
@@ -190,7 +183,7 @@ class AnswerParts:
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        call.add(_raw(arguments))
+        call.add(_text(arguments))
 
     def _take_function(self, function: Mapping[str, Any]) -> None:
         """The older form with a single function."""
@@ -218,6 +211,9 @@ class _OpenCall:
         self.name = ""
         self.call_id = ""
         self.arguments: list[str] = []
+
+    def wire(self) -> WireCall:
+        return WireCall(*map(_well_formed, (self.name, "".join(self.arguments), self.call_id)))
 
     def add(self, text: str) -> None:
         if text:
@@ -262,8 +258,8 @@ def _count(value: Any) -> int | None:
 def _content(value: Any) -> str:
     """Text, or the text parts of a list of parts."""
     if isinstance(value, list):
-        return "".join(_raw(_dict(part).get("text")) for part in value if _dict(part).get("type") == "text")
-    return _raw(value)
+        return "".join(_text(_dict(part).get("text")) for part in value if _dict(part).get("type") == "text")
+    return _text(value)
 
 
 def _first(value: Any) -> Mapping[str, Any]:
@@ -271,12 +267,14 @@ def _first(value: Any) -> Mapping[str, Any]:
     return _dict(items[0]) if items else {}
 
 
+def _well_formed(text: str) -> str:
+    """The text with each half of a character as U+FFFD: no message could carry a half."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def _text(value: Any) -> str:
-    return well_formed(_raw(value))
-
-
-def _raw(value: Any) -> str:
-    """A text that may begin or end in half a character."""
     return value if isinstance(value, str) else ""
 
 
