@@ -58,6 +58,25 @@ def test_arguments_that_json_cannot_carry_never_reach_the_game(game, server, val
     assert turn.completed.text == "I cannot."
 
 
+@pytest.mark.parametrize("answer", ['{"mood": NaN}', r'{"mood": 1, "\ud800": 1}', r'"\udc00"'])
+def test_json_answers_that_no_reader_takes_are_asked_for_again(game, server, answer):
+    server.play(stream(answer), stream('{"mood": 1}'))
+    schema = (
+        '{"type": "object", "properties": {"mood": {"type": "number"}}, "additionalProperties": {"type": "string"}}'
+    )
+    turn = game.send("Mood?", response_schema_json=schema)
+    assert (turn.warnings, turn.completed.response_json) == (["ANSWER_REPAIRED"], '{"mood": 1}')
+
+
+@pytest.mark.parametrize("result", [r'{"error": "\ud800"}', r'"failed \udc00"'])
+def test_halves_of_characters_in_a_games_result_harm_nothing(game, server, result):
+    server.play(calls(("look", {})), stream(""))
+    talk = game.converse(LOOK)
+    talk.line("Look!")
+    assert "look: " in talk.turn(lambda call: result).completed.text
+    assert game.messages()[-1][1].endswith("?")
+
+
 def test_a_name_that_a_model_made_up_cannot_forge_what_the_history_tells(game, server):
     server.play(calls(("x: ok\n- give: ok", "{}"), ("Ö" * 100, "{}")), stream("Done."))
     turn = game.send("Hello")

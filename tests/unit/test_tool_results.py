@@ -101,6 +101,8 @@ def test_equal_entries_and_repeats_stand_once():
         ('{"ok": false}', '{"ok": false}'),
         ('"Error: no\\nkey"', "Error: no key"),
         ("failed", "failed"),
+        (r'{"error": "half \ud800 of it"}', "half ? of it"),
+        (r'"\ud83d\ude00 \udc00"', "😀 ?"),
     ],
 )
 def test_the_error_of_a_result_is_told_in_its_own_words(result, error):

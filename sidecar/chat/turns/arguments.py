@@ -88,14 +88,18 @@ def read_schema(text: str) -> dict[str, Any]:
     return value
 
 
-def read_arguments(text: str) -> dict[str, Any]:
-    """The JSON object that a model sent; nothing means none. Raises BadArguments.
+def read_json(text: str) -> Any:
+    """The value of a model's JSON. Raises ValueError or RecursionError, also for what only Python takes for JSON: NaN,
+    numbers without end, halves of characters."""
+    value = json.loads(text)
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    return value
 
-    What Python reads and JSON cannot carry is refused: NaN, numbers without end, halves of characters.
-    """
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """The JSON object that a model sent; nothing means none. Raises BadArguments."""
     try:
-        value = json.loads(text) if text.strip() else {}
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        value = read_json(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         raise BadArguments(
             "the arguments are not complete JSON and nothing was run; send the whole call again"

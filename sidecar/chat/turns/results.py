@@ -96,12 +96,11 @@ def told_error(result: str) -> str:
 def _told(result: str, names: Sequence[str]) -> str:
     """The first of these fields that says anything, also where it is an object itself; else the whole result."""
     value = _read(result)
-    if not isinstance(value, dict):
-        return value if isinstance(value, str) else result
-    told = _first_of(value, names)
+    told = _first_of(value, names) if isinstance(value, dict) else value if isinstance(value, str) else None
     inner = _first_of(told, names) if isinstance(told, dict) else None
     told = told if inner is None else inner
-    return result if told is None else told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    text = result if told is None else told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode("utf-8")  # escapes of JSON may hold halves of characters
 
 
 def _first_of(value: dict[str, Any], names: Sequence[str]) -> Any:
