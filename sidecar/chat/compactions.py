@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from sidecar.chat.aim import Route, Routed
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.memory_snapshots import MemorySnapshots
-from sidecar.chat.prompts import PromptRequest, Prompts
+from sidecar.chat.prompt_request import PromptRequest
+from sidecar.chat.prompts import Prompts
 from sidecar.chat.role_store import RoleStore
 from sidecar.chat.roles import Role
 from sidecar.chat.wire import add_messages
@@ -142,7 +143,9 @@ def _request(role: Role, routed: Routed) -> PromptRequest:
     """A turn without words, in the window that a turn would have."""
     windows = [tokens for tokens in (role.context_tokens, routed.window) if tokens]
     return PromptRequest(
-        context_tokens=min(windows, default=None), max_output_tokens=role.max_output_tokens or routed.longest or None
+        context_tokens=min(windows, default=None),
+        max_output_tokens=role.max_output_tokens or routed.longest or None,
+        text_tools=routed.text_tools,
     )
 
 

@@ -309,9 +309,7 @@ class Rooms:
             roles=self.roles,
             paging=self._paging,
             find_writer=lambda *asked: self.backends.summary_models.find(*asked),
-            aim=lambda role, turn: self.backends.aim(role, turn),
             route=lambda role, backend_id: self.backends.route(role, backend_id),
-            recall=self.recall,
         )
 
     @cached_property
