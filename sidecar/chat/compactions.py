@@ -100,6 +100,7 @@ class Compactions:
                 max_calls=self._settings.max_calls,
                 instructions=options.system_prompt,
             ),
+            writer.hang_up,
         )
 
     def summariser_for(

@@ -182,7 +182,7 @@ class CompactionService:
             begin = partial(self._rounds.begin, who, asked, backend_id=backend_id, api_key=api_key)
             pending, snapshot, saved = await self._workers.run(who, partial(self._at_once, begin))
             if snapshot is None:
-                snapshot = await self._models.run(who, pending.run)
+                snapshot = await self._models.run(who, pending.run, left=pending.hang_up)
                 saved = await self._workers.run(who, partial(self._rounds.commit, pending, snapshot))
             if saved is not None:
                 return compaction_to(pending, snapshot, saved, asked)
@@ -211,7 +211,10 @@ class CompactionService:
                 messages, request.prior_summary, target, counter, summariser=summariser, force=asked.force
             )
 
-        result = await (self._models if summariser else self._workers).run(OwnKey(who.save), run)
+        if summariser:
+            result = await self._models.run(OwnKey(who.save), run, left=summariser.hang_up)
+        else:
+            result = await self._workers.run(OwnKey(who.save), run)
         return held_to(request, messages, result, counter, asked)
 
     def _put(

@@ -124,6 +124,8 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "backends" in self.__dict__:
+            self.backends.hang_up()
         if "turns" in self.__dict__:
             await self.turns.close()
         if "chat" in self.__dict__:

@@ -53,6 +53,11 @@ class BackendRooms:
         self._paging = paging
         self._loop = loop
 
+    def hang_up(self) -> None:
+        """No summary is waited for any more; what it was to hold stays in its history."""
+        if "summary_models" in self.__dict__:
+            self.summary_models.hang_up()
+
     @cached_property
     def store(self) -> BackendStore:
         from sidecar.chat.backends.store import BackendStore

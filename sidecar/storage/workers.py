@@ -44,6 +44,10 @@ class _Call:
     abandoned: bool = False
 
 
+def _nothing() -> None:
+    """Work that has begun is finished."""
+
+
 class Workers:
     """Through ``gate``, ``threads`` at work, at most ``queue`` calls in all waiting or running.
 
@@ -58,10 +62,11 @@ class Workers:
         self._queue = queue
         self._calls: set[asyncio.Task[object]] = set()
 
-    async def run(self, key: OfSave, work: Callable[[], T]) -> T:
+    async def run(self, key: OfSave, work: Callable[[], T], *, left: Callable[[], None] = _nothing) -> T:
         """The answer of ``work``, called in a thread while no other work for ``key`` runs.
 
-        Raises LimitReached when ``queue`` calls are under way.
+        ``left`` is called when the caller goes away before: it may end work that has begun. Raises LimitReached when
+        ``queue`` calls are under way.
         """
         if len(self._calls) >= self._queue:
             raise LimitReached(
@@ -75,6 +80,7 @@ class Workers:
             return await self.to_the_end(self._locked(key, work, call))
         except asyncio.CancelledError:
             call.abandoned = True
+            left()
             raise
 
     def begin(self, key: OfSave, work: Callable[[], object]) -> None:
