@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sidecar.chat.aim import Route, Routed
+from sidecar.chat.aim import Look, Route, Routed
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.memory_snapshots import MemorySnapshots
 from sidecar.chat.prompt_request import PromptRequest
@@ -49,7 +49,9 @@ class Compactions:
         report: Report,
         find_writer: FindWriter,
         route: Route,
+        look: Look | None = None,
     ) -> None:
+        """``look`` asks servers for their windows, where there are any to ask."""
         self._conversations = conversations
         self._prompts = prompts
         self._roles = roles
@@ -59,6 +61,16 @@ class Compactions:
         self._report = report
         self._find_writer = find_writer
         self._route = route
+        self._look = look
+
+    async def look(self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "") -> None:
+        """Has the windows known that a compaction keeps to; to be awaited before :meth:`begin`."""
+        role = self._roles.get(who.role)
+        if self._look is None:
+            return
+        await self._look.at_speaker(role)
+        if role.summary.use_model if asked.use_model is None else asked.use_model:
+            await self._look.at_writer(role, backend_id or role.summary.backend_id, api_key)
 
     def begin(
         self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "", trace_id: str = ""

@@ -50,6 +50,8 @@ R = TypeVar("R")
 class Rounds(Protocol):
     """Compactions of stored conversations, which belong to a room above this one."""
 
+    async def look(self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "") -> None: ...
+
     def begin(
         self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "", trace_id: str = ""
     ) -> Pending: ...
@@ -98,10 +100,11 @@ class CompactionService:
         if told is not None:
             response: compaction_pb2.CompactResponse = told["response"]
             return response
+        backend_id = checked_id(request.backend_id, "backend_id")
+        await self._rounds.look(who, asked, backend_id=backend_id, api_key=request.api_key)
         if request.messages:
             response = await self._compact_held(who, request)
         else:
-            backend_id = checked_id(request.backend_id, "backend_id")
             response = await self._compact_stored(who, asked, backend_id, request.api_key)
         response.save.CopyFrom(state_to(self._saves.state(who.save)))
         response.duration_ms = 1_000 * (time.perf_counter() - began)
@@ -112,6 +115,7 @@ class CompactionService:
         self, request: compaction_pb2.PreviewWindowRequest, context: Any
     ) -> compaction_pb2.PreviewWindowResponse:
         who, asked = actor_from(request.actor), asked_from(request, use_model=False)
+        await self._rounds.look(who, asked)
 
         def preview() -> compaction_pb2.PreviewWindowResponse:
             pending = self._rounds.begin(who, asked)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sidecar.chat.aim import Route, Routed
+from sidecar.chat.aim import Look, Route, Routed
 
 if TYPE_CHECKING:
     from sidecar.chat.actor_part import ConversationPart
@@ -59,6 +59,7 @@ class ChatRooms:
         roles: RoleStore,
         paging: Paging,
         route: Route | None = None,
+        look: Callable[[], Look | None] = lambda: None,
         find_writer: FindWriter = no_backend,
     ) -> None:
         """``records`` is where archived messages go; ``find_writer`` finds the model that writes a role's
@@ -75,6 +76,7 @@ class ChatRooms:
         self._roles = roles
         self._paging = paging
         self._find_writer = find_writer
+        self._look = look
         self._route = route or (lambda role, backend_id: Routed(self.counters))
 
     async def close(self) -> None:
@@ -173,6 +175,7 @@ class ChatRooms:
             report=self._report,
             find_writer=self._find_writer,
             route=self._route,
+            look=self._look(),
         )
 
     @cached_property

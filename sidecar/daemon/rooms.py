@@ -312,6 +312,7 @@ class Rooms:
             paging=self._paging,
             find_writer=lambda *asked: self.backends.summary_models.find(*asked),
             route=lambda role, backend_id: self.backends.route(role, backend_id),
+            look=lambda: self.backends.looking,
         )
 
     @cached_property

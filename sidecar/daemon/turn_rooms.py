@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sidecar.chat.backends.client import BackendClient
     from sidecar.chat.backends.counting import BackendCounting
     from sidecar.chat.backends.known import KnownBackends
+    from sidecar.chat.backends.looking import Looking
     from sidecar.chat.backends.service import BackendService
     from sidecar.chat.backends.store import BackendStore
     from sidecar.chat.backends.summaries import SummaryModels
@@ -81,6 +82,12 @@ class BackendRooms:
         from sidecar.chat.backends.summaries import SummaryModels
 
         return SummaryModels(self.store, self.client, self.known, self._loop)
+
+    @cached_property
+    def looking(self) -> Looking:
+        from sidecar.chat.backends.looking import Looking
+
+        return Looking(self.store, self.known, self.summary_models)
 
     @cached_property
     def counting(self) -> BackendCounting:

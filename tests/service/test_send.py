@@ -122,6 +122,14 @@ def test_a_call_in_the_text_is_executed(game, server, form):
     assert (len(turn.all("tool_call")), turn.completed.text) == (1, "Done.")
 
 
+@pytest.mark.parametrize("escape", ["\\ud83d", "\\ude00"])
+def test_arguments_with_half_a_character_are_refused_and_asked_for_again(game, server, escape):
+    server.play(calls(("memory", f'{{"action": "append", "content": "a {escape} b"}}')), stream("Well."))
+    turn = game.send("Note it.")
+    assert (turn.warnings, turn.completed.text) == (["TOOL_ARGUMENTS_INVALID"], "Well.")
+    assert turn.completed.document_version == 0
+
+
 def test_json_for_an_unknown_tool_is_shown_as_text(game, server):
     text = '```json\n{"name": "fly", "arguments": {}}\n```'
     server.play(stream(*text))

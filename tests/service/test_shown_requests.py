@@ -208,6 +208,9 @@ def test_a_role_without_the_tool_cannot_be_made_to_call_it(game, server):
         ('{"type": "nonsense"}', "SCHEMA_INVALID"),
         ('{"properties": []}', "SCHEMA_INVALID"),
         ('{"required": "name"}', "SCHEMA_INVALID"),
+        ('{"maximum": NaN}', "SCHEMA_INVALID"),
+        ('{"title": "\\ud83d"}', "SCHEMA_INVALID"),
+        ('{"title": "a", "title": "b"}', "SCHEMA_INVALID"),
         ('{"title": "' + "x" * 65_530 + '"}', "FIELD_TOO_LONG"),
     ],
 )
@@ -224,6 +227,7 @@ def test_a_tools_schema_is_refused_alike_by_a_prompt_and_by_a_conversation(game,
     [
         ({"response_schema_json": "{"}, "input.response_schema_json"),
         ({"response_schema_json": '{"type": 7}'}, "input.response_schema_json"),
+        ({"response_schema_json": '{"title": "\\ud83d"}'}, "input.response_schema_json"),
         ({"temperature": 2.5}, "input.temperature"),
         ({"timeout_ms": 0}, "input.timeout_ms"),
         ({"max_roundtrips": -1}, "input.max_roundtrips"),

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from chat_client import Chat, cut
 from turn_client import TurnClient
-from wire_server import Reply, WireServer, delta, error, stream
+from wire_server import Reply, WireServer, delta, end, error, stream, whole
 
 from sidecar.gen.lorekeeper.v1 import chat_pb2, compaction_pb2
 
@@ -158,3 +158,40 @@ def test_an_answer_without_an_end_of_a_refusing_server_is_no_internal_error(chat
     writer.standing = error(503, {"error": {"message": "busy"}})
     chat.talk(game.actor, 20)
     assert chat.compact(game.actor, strategy=MODEL).failure == FAILED
+
+
+def told_window(tokens):
+    """What a vLLM tells of its models."""
+    model = {"id": "scripted", "object": "model", "owned_by": "vllm", "max_model_len": tokens}
+    return whole({"object": "list", "data": [model]})
+
+
+@pytest.mark.parametrize("fields", [{}, {"messages": held(60), "target_messages": 4}])
+def test_a_summariser_is_sent_what_the_window_holds_that_its_server_tells(chat, game, writer, fields):
+    writer.models, writer.standing = told_window(1_100), stream("- they talked")
+    game.put_backend("writer", base_url=writer.base_url, context_tokens=0)
+    chat.talk(game.actor, 30, text="y" * 790 + " {}")
+    assert chat.compact(game.actor, strategy=MODEL, backend_id="writer", **fields).strategy == MODEL
+    assert max(len(request.said) for request in writer.turns) < 4 * 1_100
+
+
+def test_a_turn_that_folds_first_sends_its_summariser_what_its_window_holds(chat, game, writer):
+    writer.models, writer.standing = told_window(1_100), stream("- they talked")
+    game.put_backend("writer", base_url=writer.base_url, context_tokens=0)
+    chat.talk(game.actor, 30, text="y" * 790 + " {}")
+    assert game.send("Hello").completed.text
+    assert writer.turns
+    assert max(len(request.said) for request in writer.turns) < 4 * 1_100
+
+
+def test_the_window_that_a_server_tells_holds_before_its_first_turn_too(chat, game, server):
+    server.models = told_window(1_100)
+    game.put_backend(base_url=server.base_url, context_tokens=0)
+    before = chat.preview(game.actor).history_budget
+    assert before == chat.prompt(game.actor).budget.history < 1_100
+
+
+def test_half_a_character_in_a_summary_is_no_internal_error(chat, game, writer):
+    writer.standing = Reply([b'data: {"choices":[{"delta":{"content":"They met \\ud83d."}}]}\n\n', end()])
+    chat.talk(game.actor, 20)
+    assert chat.compact(game.actor, strategy=MODEL).summary.text == "They met \ufffd."

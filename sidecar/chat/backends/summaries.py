@@ -78,14 +78,15 @@ class SummaryModels:
 
         Raises NotFound for an id that is not known.
         """
-        backend = self._chosen(role, backend_id)
+        backend = self.backend_of(role, backend_id)
         if backend is None or backend.kind is Kind.OFFLINE or self._loop is None:
             return None
         calls = SummaryCalls(self._answering(backend, key_of(backend, api_key)), self._loop)
         self._open.add(calls)
         return Writer(calls.complete, self._known.told_window(backend), calls.hang_up)
 
-    def _chosen(self, role: Role, backend_id: str) -> Backend | None:
+    def backend_of(self, role: Role, backend_id: str) -> Backend | None:
+        """The backend that :meth:`find` finds. Raises NotFound."""
         if backend_id:
             return self._backends.get(backend_id)
         routed = self._backends.for_role(role.role_id, summary_patterns)

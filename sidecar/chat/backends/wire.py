@@ -126,6 +126,8 @@ class AnswerParts:
         self._finish = ""
         self._tokens: Tokens | None = None
         self._model = ""
+        self._half = ""
+        """The first half of a character whose second one is to come: some servers cut their text by UTF-16."""
 
     @property
     def ended(self) -> bool:
@@ -142,12 +144,17 @@ class AnswerParts:
         for piece in _list(said.get("tool_calls")):
             self._take_call(_dict(piece))
         self._take_function(_dict(said.get("function_call")))
-        return _content(said.get("content"))
+        return self._whole_characters(_content(said.get("content")))
 
     def answer(self) -> Answer:
         """The answer as far as it has come."""
-        calls = tuple(WireCall(call.name, "".join(call.arguments), call.call_id) for call in self._calls if call.name)
-        return Answer(calls, self._finish, self._tokens, self._model)
+        calls = tuple(call.wire() for call in self._calls if call.name)
+        return Answer(calls, self._finish, self._tokens, _well_formed(self._model))
+
+    def _whole_characters(self, text: str) -> str:
+        joined = self._half + text
+        self._half = joined[-1:] if "\ud800" <= joined[-1:] <= "\udbff" else ""
+        return _well_formed(joined.removesuffix(self._half))
 
     def _take_call(self, piece: Mapping[str, Any]) -> None:
         function = _dict(piece.get("function"))
@@ -186,6 +193,9 @@ class _OpenCall:
         self.name = ""
         self.call_id = ""
         self.arguments: list[str] = []
+
+    def wire(self) -> WireCall:
+        return WireCall(*map(_well_formed, (self.name, "".join(self.arguments), self.call_id)))
 
     def add(self, text: str) -> None:
         if text:
@@ -237,6 +247,13 @@ def _content(value: Any) -> str:
 def _first(value: Any) -> Mapping[str, Any]:
     items = _list(value)
     return _dict(items[0]) if items else {}
+
+
+def _well_formed(text: str) -> str:
+    """The text with each half of a character as U+FFFD: no message could carry a half."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _text(value: Any) -> str:

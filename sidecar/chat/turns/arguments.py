@@ -9,6 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sidecar.errors import InvalidInput
+from sidecar.memory.canonical_json import parse
+
 MAX_SHOWN_SCHEMA = 1_200
 MAX_ERRORS = 8
 _MAX_ERROR_CHARS = 200
@@ -66,9 +69,9 @@ def read_schema(text: str) -> dict[str, Any]:
     if not text.strip():
         return {"type": "object", "properties": {}}
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidSchema("it is not JSON") from error
+        value = parse(text, "schema")
+    except InvalidInput as error:
+        raise InvalidSchema("it is not JSON that a request can carry") from error
     if not isinstance(value, dict):
         raise InvalidSchema("it is not a JSON object")
     Schema(value)
@@ -79,6 +82,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     """The JSON object that a model sent; nothing means none. Raises BadArguments."""
     try:
         value = json.loads(text) if text.strip() else {}
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # fails for half a character, which nothing could carry
     except (ValueError, RecursionError) as error:
         raise BadArguments(
             "the arguments are not complete JSON and nothing was run; send the whole call again"

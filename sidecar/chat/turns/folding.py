@@ -28,6 +28,7 @@ class Folding:
     async def fold(self, who: ActorId, history_tokens: int) -> Snapshot:
         """Folds what does not fit ``history_tokens``, and stores the summary. Raises Corrupt, LimitReached."""
         compactions, asked = self._compactions, Asked(history_tokens=history_tokens)
+        await compactions.look(who, asked)
         pending = await self._workers.run(who, lambda: compactions.begin(who, asked))
         snapshot = await self._models.run(who, pending.run, left=pending.hang_up)
         await self._workers.run(who, lambda: compactions.commit(pending, snapshot))
