@@ -81,7 +81,9 @@ class Compactions:
         counter = routed.counters.best(routed.model)
         window = self._prompts.window(who, role, _request(role, routed), counter, asked)
         summariser = self._writer(role, backend_id, api_key, wanted=window.policy.wants_model)
-        pending = self._conversations.begin(who, window.policy, counter, summariser=summariser, trace_id=trace_id)
+        pending = self._conversations.begin(
+            who, window.policy, counter, summariser=summariser, trace_id=trace_id, through=asked.through
+        )
         return pending.within(window.budget)
 
     def commit(self, pending: Pending, snapshot: Snapshot) -> Summary | None:

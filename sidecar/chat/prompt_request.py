@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sidecar.chat.memory_view import MemorySnapshot
 from sidecar.chat.prompt import Declaration, Line
+from sidecar.compaction.marker import StoredSummary
 
 
 @dataclass(frozen=True)
@@ -30,5 +31,7 @@ class PromptRequest:
     max_output_tokens: int | None = None
     tail_as_system: bool = False
     memory_snapshot: MemorySnapshot | None = None
+    summary: StoredSummary | None = None
+    """What stands for the stored summary; None: that itself."""
     line_kept: bool = False
     """Whether the line is stored already, so that the history's copy is not sent beside it."""

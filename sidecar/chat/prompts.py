@@ -68,11 +68,17 @@ class Prompt:
     snapshot: Snapshot
     stored: int
     """Messages that the history held."""
+    newest: int
+    """The number of the newest of them that counted; 0: none did."""
     resend: bool
     """Whether the line repeats the last stored one, whose copy was left out."""
     recalled: int
     counter: TokenCounter
     cuts: tuple[Cut, ...]
+
+    def after_fold(self, anew: Prompt, folded: Snapshot) -> Prompt:
+        """The prompt ``anew`` in the place of this one, whose history was folded before it: with what that cut."""
+        return replace(anew, resend=self.resend, cuts=(*folded.fold_cuts, *anew.cuts))
 
     @property
     def tokens(self) -> int:
@@ -118,7 +124,7 @@ class Prompts:
         messages = self._histories.read(who).messages() if role.history else ()
         resend = not request.line_kept and repeats_last(messages, request.line)
         copies = int(resend or (request.line_kept and _ends_with(messages, request.line)))
-        summary = self._summaries.read(who).stored
+        summary = request.summary or self._summaries.read(who).stored
         policy = replace(window.policy, wants_model=False)
         sent_before = messages[: len(messages) - copies]
         snapshot = roll_up(sent_before, summary, policy, counter, fold=self._folds.of(who))
@@ -127,18 +133,20 @@ class Prompts:
         )
         assembled = assemble(window.frame, conversation)
         sent = tuple(replace(message, tokens=counter.count(message.content)) for message in assembled)
+        sizes = _sizes(sent, window.frame.tools, counter)
         return Prompt(
             messages=sent,
             tools=window.frame.tools,
             must_call=request.must_call,
-            sections=_sizes(sent, window.frame.tools, counter),
+            sections=sizes,
             budget=window.budget,
             snapshot=snapshot,
             stored=len(messages),
+            newest=sent_before[-1].number if sent_before else 0,
             resend=resend,
             recalled=window.recalled,
             counter=counter,
-            cuts=(*window.cuts, *snapshot.cuts),
+            cuts=(*window.cuts, *_overflow(window.budget, sizes), *snapshot.cuts),
         )
 
     def offer(self, who: ActorId, role: Role, request: PromptRequest) -> Offer:
@@ -168,7 +176,7 @@ class Prompts:
             summary_overhead=summary_overhead(counter),
         )
         policy = policy_for(_rules(role), budget, asked or Asked())
-        return Window(frame, budget, policy, recalled, (*cuts, *_overflow(budget)))
+        return Window(frame, budget, policy, recalled, cuts)
 
     def _frame(
         self, who: ActorId, role: Role, request: PromptRequest, counter: TokenCounter
@@ -215,11 +223,12 @@ def _rules(role: Role) -> CompactionRules:
     )
 
 
-def _overflow(budget: Budget) -> tuple[Cut, ...]:
-    if not budget.overflow:
+def _overflow(budget: Budget, sizes: Sequence[SectionSize]) -> tuple[Cut, ...]:
+    excess = budget.excess(sum(size.tokens for size in sizes))
+    if not excess:
         return ()
     detail = "the parts that are always sent are larger than the window; shorten them or give a larger window"
-    return (Cut(CutKind.WINDOW, Unit.TOKENS, budget.window, budget.overflow, detail),)
+    return (Cut(CutKind.WINDOW, Unit.TOKENS, budget.window, excess, detail),)
 
 
 def _sizes(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
-from client import failure
+from chat_client import Chat
+from client import append, failure
 from turn_client import TurnClient
 from wire_server import Reply, calls, delta, end, error, stream, usage, whole
 
@@ -108,8 +110,6 @@ def test_the_tokens_of_a_text_contract_are_counted_in_the_prompt_and_in_its_budg
 
 
 def test_a_preview_has_the_window_that_a_turn_in_the_text_channel_would_have(game, server, shared_daemon):
-    from chat_client import Chat
-
     game.put_backend(base_url=server.base_url, tool_channel=TEXT, context_tokens=2_048)
     game.put_role()
     preview = Chat(shared_daemon.client).preview(game.actor)
@@ -245,6 +245,53 @@ def test_a_field_that_a_turn_refuses_is_refused_by_a_prompt(game, fields, path):
 def test_no_key_stands_in_the_body_that_is_shown(game, server):
     prompt = shown(game, api_key="very-secret")
     assert "very-secret" not in str(prompt)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_over_a_long_talk_each_prompt_that_is_shown_is_the_one_that_is_sent(game, server, shared_daemon, seed):
+    """With folding before the turn, edits of the document, failures and repeated lines."""
+    choice = random.Random(seed)
+    game.put_backend(
+        base_url=server.base_url, tool_channel=(NATIVE, TEXT)[seed % 2], context_tokens=(900, 2_000)[seed // 2]
+    )
+    game.put_role(max_history_messages=choice.choice([3, 8]), summary={"background": False, "use_model": False})
+    for number in range(16):
+        if choice.random() < 0.4:
+            shared_daemon.client.edit(game.actor, append(f"Fact {number}."))
+        fields = {"world_state": f"Hour {number}."} if choice.random() < 0.5 else {"moment": MOMENT}
+        line = choice.choice(["Well?", "x" * 300, "йцу " * 50])
+        server.play(error(401, {}) if choice.random() < 0.3 else stream("word " * choice.choice([2, 60])))
+        prompt = shown(game, line, **fields)
+        turn = game.send(line, **fields)
+        assert body(prompt) == server.turns[-1].body
+        assert prompt.total == turn.started.prompt
+        assert sorted(cut.what for cut in prompt.cuts) == sorted(cut.what for cut in turn.all("cut"))
+        over = prompt.total.tokens + prompt.budget.completion_reserve - prompt.budget.window
+        assert max(0, over) == sum(cut.dropped for cut in prompt.cuts if cut.what == "window")
+
+
+def test_a_turn_that_folds_first_does_not_count_the_line_that_it_answers(game, server, shared_daemon):
+    game.put_role(max_history_messages=4, summary={"background": False, "use_model": False})
+    game.append(*((("user", "assistant")[n % 2], f"line {n}") for n in range(4)))
+    game.send("Well?")
+    assert [message["content"] for message in server.turns[0].messages[1:]] == [
+        *(f"line {n}" for n in range(4)),
+        "Well?",
+    ]
+
+
+def test_what_folding_before_a_turn_cuts_is_told_by_the_turn(game, server):
+    game.put_role(max_history_messages=2, summary={"background": False, "use_model": False})
+    game.append(*(("user", "y" * 400) for _ in range(6)))
+    told = {cut.what for cut in game.send("Well?").completed.cuts}
+    assert {"bullet", "history_window"} <= told
+
+
+def test_a_newest_message_that_makes_the_prompt_larger_than_its_window_is_told(game, server):
+    game.append(("user", "y" * 4_000))
+    prompt = shown(game, context_tokens=1_000)
+    (told,) = (cut for cut in prompt.cuts if cut.what == "window")
+    assert told.dropped == prompt.total.tokens + prompt.budget.completion_reserve - 1_000 > 0
 
 
 def test_a_repair_of_a_structured_answer_repeats_the_request_that_was_shown(game, server):

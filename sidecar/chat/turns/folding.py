@@ -25,9 +25,12 @@ class Folding:
         self._report = report
         self._running: set[ActorId] = set()
 
-    async def fold(self, who: ActorId, history_tokens: int) -> Snapshot:
-        """Folds what does not fit ``history_tokens``, and stores the summary. Raises Corrupt, LimitReached."""
-        compactions, asked = self._compactions, Asked(history_tokens=history_tokens)
+    async def fold(self, who: ActorId, history_tokens: int, *, through: int | None = None) -> Snapshot:
+        """Folds what does not fit ``history_tokens``, and stores the summary. Raises Corrupt, LimitReached.
+
+        ``through`` is the number of the newest message that counts; None: all do.
+        """
+        compactions, asked = self._compactions, Asked(history_tokens=history_tokens, through=through)
         await compactions.look(who, asked)
         pending = await self._workers.run(who, lambda: compactions.begin(who, asked))
         snapshot = await self._models.run(who, pending.run, left=pending.hang_up)

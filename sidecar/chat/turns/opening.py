@@ -14,6 +14,7 @@ from sidecar.chat.roles import Role
 from sidecar.chat.turns.choice import Chosen
 from sidecar.chat.turns.input import TurnInput
 from sidecar.chat.turns.parts import TurnParts
+from sidecar.compaction.marker import StoredSummary
 from sidecar.compaction.tokens import TokenCounter
 from sidecar.storage.keys import ActorId
 
@@ -39,8 +40,14 @@ class Opening:
         return self._built(chosen, self._snapshot(anew=smaller is not None), smaller)
 
     def show(self, chosen: Chosen) -> Prompt:
-        """The same, without the document counting as shown. Raises Corrupt, InvalidInput."""
-        return self._built(chosen, self.parts.snapshots.get(self.who))
+        """The prompt that would be sent, with nothing stored and the document not counting as shown.
+
+        Lines by rule stand for a summary that a model would write first. Raises Corrupt, InvalidInput.
+        """
+        prompt = self._built(chosen, self.parts.snapshots.get(self.who))
+        if self.role.summary.background or not prompt.snapshot.folded:
+            return prompt
+        return prompt.after_fold(self._built(chosen, None, summary=prompt.snapshot.stored), prompt.snapshot)
 
     def window(self, chosen: Chosen, smaller: Smaller | None = None) -> int:
         """The smallest of all windows that are told; 0 where none is."""
@@ -60,7 +67,13 @@ class Opening:
         own = (self.turn.temperature, self.role.temperature, chosen.backend.temperature)
         return next((value for value in own if value is not None), None)
 
-    def _built(self, chosen: Chosen, snapshot: MemorySnapshot | None, smaller: Smaller | None = None) -> Prompt:
+    def _built(
+        self,
+        chosen: Chosen,
+        snapshot: MemorySnapshot | None,
+        smaller: Smaller | None = None,
+        summary: StoredSummary | None = None,
+    ) -> Prompt:
         options = self.turn.recall or self.role.recall
         request = replace(
             self.turn.asked,
@@ -71,6 +84,7 @@ class Opening:
             text_tools=not chosen.native,
             tail_as_system=chosen.backend.tail_role is TailRole.SYSTEM,
             memory_snapshot=snapshot,
+            summary=summary,
             line_kept=self.line_kept(),
         )
         return self.parts.prompts.build(self.who, self._role(smaller), request, self.counter(chosen))

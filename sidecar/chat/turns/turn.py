@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 
 from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of
 from sidecar.chat.backends.wire import ASSISTANT, USER, WireMessage
@@ -150,13 +149,13 @@ class Turn:
     async def _fold_first(self, opening: Opening, chosen: Chosen, prompt: Prompt) -> Prompt:
         """The prompt after folding."""
         with self._meter.timing("compaction"):
-            folded = await self._folding.fold(self._who, prompt.budget.history)
+            folded = await self._folding.fold(self._who, prompt.budget.history, through=prompt.newest)
         if folded.use.failure:
             message = "the summary could not be written by a model; its lines were shortened by rule"
             await self._tell(Warned(Trouble.SUMMARY_FALLBACK, message, {"failure": str(folded.use.failure)}))
         with self._meter.timing("prompt"):
             anew = await self._parts.workers.run(self._who, lambda: opening.build(chosen))
-        return replace(anew, resend=prompt.resend)
+        return prompt.after_fold(anew, folded)
 
     def _begin(self, opening: Opening, chosen: Chosen, prompt: Prompt, offer: Offer) -> tuple[Asking, ToolLoop, Rounds]:
         tools = self._tools(offer)
