@@ -132,7 +132,7 @@ class Prompts:
             snapshot.summary if role.history else "", snapshot.recent, as_system=request.tail_as_system
         )
         assembled = assemble(window.frame, conversation)
-        sent = tuple(replace(message, tokens=counter.count(message.content)) for message in assembled)
+        sent = tuple(PromptMessage(m.role, m.content, m.section, counter.count(m.content), m.once) for m in assembled)
         sizes = _sizes(sent, window.frame.tools, counter)
         return Prompt(
             messages=sent,

@@ -51,7 +51,7 @@ class TurnService:
         shown = await show_prompt(self._parts, who, turn, tools_from(request.tools, role, "tools"))
         response = shown_to(shown, stable=turn.asked.system_prompt is None)
         if request.include_wire_json:
-            response.wire_json = json.dumps(shown.ask.body(shown.chosen.backend), ensure_ascii=False)
+            response.wire_json = json.dumps(shown.body(), ensure_ascii=False)
         response.save.CopyFrom(self._state(who))
         return response
 

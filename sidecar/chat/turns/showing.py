@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sidecar.chat.backends.wire import Ask
 from sidecar.chat.prompts import Prompt
-from sidecar.chat.recall import Recalled
 from sidecar.chat.roles import for_source
 from sidecar.chat.turns.asking import ready
 from sidecar.chat.turns.choice import Chosen, chosen_backend
@@ -23,20 +22,22 @@ from sidecar.storage.keys import ActorId
 
 @dataclass(frozen=True)
 class Shown:
-    """The prompt with its request, where it would go, what was recalled for it, and every cut."""
+    """The prompt, where it would go, what was recalled for it, and every cut."""
 
-    prompt: Prompt
-    ask: Ask
+    opening: Opening
     chosen: Chosen
-    recalled: Recalled
+    prompt: Prompt
     cuts: tuple[Cut, ...]
+
+    def body(self) -> dict[str, Any]:
+        """The request's body, without any key."""
+        return request_of(self.opening, self.chosen, self.prompt).body(self.chosen.backend)
 
 
 async def show_prompt(parts: TurnParts, who: ActorId, turn: TurnInput, tools: Sequence[TurnTool]) -> Shown:
     """What the turn would send. Raises InvalidInput, NotFound for a backend that is not known, Corrupt."""
     role = for_source(parts.roles.get(who.role), turn.asked.line.source)
     turn = turn.with_tools(tools)
-    parts.prompts.offer(who, role, turn.asked)
     chosen = chosen_backend(parts.backends, role, backend_id=turn.backend_id, model=turn.model, api_key=turn.api_key)
     recalled, cuts = await recalled_for(parts.recall, who, turn, role)
     chosen = await ready(parts, chosen)
@@ -48,4 +49,4 @@ async def show_prompt(parts: TurnParts, who: ActorId, turn: TurnInput, tools: Se
     prompt = show() if parts.prompts.in_memory(who) else await parts.workers.run(who, show)
     counting = parts.counting.of(chosen.backend).cuts(prompt.counter)
     told = (*prompt.cuts, *(tool.cut for tool in tools if tool.cut), *cuts, *counting)
-    return Shown(prompt, request_of(opening, chosen, prompt), chosen, recalled, told)
+    return Shown(opening, chosen, prompt, told)

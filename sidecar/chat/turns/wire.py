@@ -64,8 +64,9 @@ def shown_to(shown: Shown, *, stable: bool) -> chat_pb2.BuildPromptResponse:
     """A prompt that is only shown; ``stable``: whether it begins as every turn of its role does."""
     response = prompt_to(shown.prompt, stable=stable)
     response.cuts.extend(cuts_to(shown.cuts))
-    response.recalled.extend(hit.message for hit in shown.recalled.hits[: shown.prompt.recalled])
-    response.degraded_reason = common_pb2.DegradedReason.ValueType(shown.recalled.degraded)
+    recalled = shown.opening.recalled
+    response.recalled.extend(hit.message for hit in recalled.hits[: shown.prompt.recalled])
+    response.degraded_reason = common_pb2.DegradedReason.ValueType(recalled.degraded)
     response.backend_id, response.model = shown.chosen.backend.backend_id, shown.chosen.model
     return response
 
