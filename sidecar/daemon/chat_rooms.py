@@ -92,7 +92,12 @@ class ChatRooms:
         from sidecar.storage.workers import Workers
 
         compaction = self._config.compaction
-        return Workers(SaveGate(), threads=compaction.model_threads, queue=compaction.max_waiting_compactions)
+        return Workers(
+            SaveGate(),
+            threads=compaction.model_threads,
+            queue=compaction.max_waiting_compactions,
+            limit="compaction.max_waiting_compactions",
+        )
 
     @cached_property
     def histories(self) -> HistoryStore:

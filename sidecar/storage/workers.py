@@ -55,7 +55,9 @@ class Workers:
     locked until it is.
     """
 
-    def __init__(self, gate: SaveGate, *, threads: int, queue: int) -> None:
+    def __init__(self, gate: SaveGate, *, threads: int, queue: int, limit: str = "storage.max_waiting_calls") -> None:
+        """``limit`` is the setting that ``queue`` comes from."""
+        self._limit = limit
         self._gate = gate
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="disk")
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
@@ -70,9 +72,9 @@ class Workers:
         """
         if len(self._calls) >= self._queue:
             raise LimitReached(
-                f"{self._queue} calls wait for the disk already; wait for some to end, then try again",
+                f"{self._queue} calls wait or run already ({self._limit}); wait for some to end, then try again",
                 reason=Reason.TOO_MANY_CALLS,
-                limit="storage.max_waiting_calls",
+                limit=self._limit,
                 value=self._queue,
             )
         call = _Call()

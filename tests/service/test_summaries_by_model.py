@@ -7,10 +7,11 @@ import time
 import grpc
 import pytest
 from chat_client import Chat, cut
+from client import failure
 from turn_client import TurnClient
 from wire_server import Reply, WireServer, delta, end, error, stream, whole
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, compaction_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2
 
 MODEL = compaction_pb2.COMPACTION_STRATEGY_MODEL
 DETERMINISTIC = compaction_pb2.COMPACTION_STRATEGY_DETERMINISTIC
@@ -195,3 +196,22 @@ def test_half_a_character_in_a_summary_is_no_internal_error(chat, game, writer):
     writer.standing = Reply([b'data: {"choices":[{"delta":{"content":"They met \\ud83d."}}]}\n\n', end()])
     chat.talk(game.actor, 20)
     assert chat.compact(game.actor, strategy=MODEL).summary.text == "They met \ufffd."
+
+
+def test_a_compaction_too_many_names_the_limit_of_compactions(start_daemon, actor, server, writer):
+    daemon = start_daemon("--set", "compaction.max_waiting_compactions=1")
+    game = TurnClient(daemon.client, actor, server)
+    game.put_backend("writer", base_url=writer.base_url)
+    writer.standing = SILENT
+    chat, other = Chat(daemon.client), common_pb2.Actor(actor_id="other")
+    for who in (game.actor, other):
+        chat.talk(who, 40)
+    call = compacting(chat, game)
+    writer.wait_for(1)
+    refused = failure(lambda: chat.compact(other, strategy=MODEL, backend_id="writer"))
+    assert (refused.kind, refused.metadata["limit"]) == (
+        ("RESOURCE_EXHAUSTED", "TOO_MANY_CALLS"),
+        "compaction.max_waiting_compactions",
+    )
+    call.cancel()
+    assert writer.turns[0].gone.wait(1.0)
