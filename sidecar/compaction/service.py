@@ -39,7 +39,7 @@ from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import OwnKey, Workers
-from sidecar.wire import actor_from, key_from, state_to
+from sidecar.wire import actor_from, api_key_from, key_from, state_to
 
 _TRIES = 3
 _REMEMBERED_ACTORS = 1_000
@@ -100,12 +100,12 @@ class CompactionService:
         if told is not None:
             response: compaction_pb2.CompactResponse = told["response"]
             return response
-        backend_id = checked_id(request.backend_id, "backend_id")
-        await self._rounds.look(who, asked, backend_id=backend_id, api_key=request.api_key)
+        backend_id, api_key = checked_id(request.backend_id, "backend_id"), api_key_from(request.api_key, "api_key")
+        await self._rounds.look(who, asked, backend_id=backend_id, api_key=api_key)
         if request.messages:
             response = await self._compact_held(who, request)
         else:
-            response = await self._compact_stored(who, asked, backend_id, request.api_key)
+            response = await self._compact_stored(who, asked, backend_id, api_key)
         response.save.CopyFrom(state_to(self._saves.state(who.save)))
         response.duration_ms = 1_000 * (time.perf_counter() - began)
         answers.remember(key, [request.SerializeToString(deterministic=True).hex()], {"response": response})

@@ -215,3 +215,11 @@ def test_a_compaction_too_many_names_the_limit_of_compactions(start_daemon, acto
     )
     call.cancel()
     assert writer.turns[0].gone.wait(1.0)
+
+
+@pytest.mark.parametrize("key", ["ключ", "two\nlines"])
+def test_a_key_that_cannot_stand_in_a_requests_head_is_refused(chat, game, key):
+    refused = failure(lambda: chat.compact(game.actor, strategy=MODEL, backend_id="writer", api_key=key))
+    assert (*refused.kind, refused.fields) == ("INVALID_ARGUMENT", "FIELD_INVALID", ("api_key",))
+    probe = chat_pb2.ProbeBackendRequest(backend_id="writer", api_key=key)
+    assert failure(lambda: game.stub.ProbeBackend(probe)).fields == ("api_key",)

@@ -30,6 +30,7 @@ from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
 from sidecar.settings import ChatSettings, TurnSettings
 from sidecar.storage.keys import checked_id
+from sidecar.wire import api_key_from
 
 _HIGHEST_TEMPERATURE = 2.0
 
@@ -53,7 +54,7 @@ def wordless_turn_from(message: chat_pb2.TurnInput, role: Role, chat: ChatSettin
         form=_form(message.response_schema_json, limits),
         backend_id=checked_id(message.backend_id, "input.backend_id"),
         model=checked_id(message.model, "input.model"),
-        api_key=_key(message.api_key),
+        api_key=api_key_from(message.api_key, "input.api_key"),
         temperature=_temperature(message),
         timeout_ms=_number(message, "timeout_ms", low=1),
         persist=message.persist if message.HasField("persist") else None,
@@ -114,12 +115,6 @@ def _temperature(message: chat_pb2.TurnInput) -> float | None:
     if not 0 <= message.temperature <= _HIGHEST_TEMPERATURE:
         raise _wrong("input.temperature", "must be from 0 to 2", Reason.FIELD_INVALID)
     return message.temperature
-
-
-def _key(key: str) -> str:
-    if not key.isascii() or (key and not key.isprintable()):
-        raise _wrong("input.api_key", "must be printable ASCII", Reason.FIELD_INVALID)
-    return key
 
 
 def _number(message: Any, name: str, *, low: int) -> int | None:
