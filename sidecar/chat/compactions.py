@@ -49,9 +49,9 @@ class Compactions:
         report: Report,
         find_writer: FindWriter,
         route: Route,
-        look: Look | None = None,
+        look: Callable[[], Look | None] = lambda: None,
     ) -> None:
-        """``look`` asks servers for their windows, where there are any to ask."""
+        """``look`` gives what asks servers for their windows, where there are any to ask."""
         self._conversations = conversations
         self._prompts = prompts
         self._roles = roles
@@ -65,12 +65,12 @@ class Compactions:
 
     async def look(self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "") -> None:
         """Has the windows known that a compaction keeps to; to be awaited before :meth:`begin`."""
-        role = self._roles.get(who.role)
-        if self._look is None:
+        role, look = self._roles.get(who.role), self._look()
+        if look is None:
             return
-        await self._look.at_speaker(role)
+        await look.at_speaker(role)
         if role.summary.use_model if asked.use_model is None else asked.use_model:
-            await self._look.at_writer(role, backend_id or role.summary.backend_id, api_key)
+            await look.at_writer(role, backend_id or role.summary.backend_id, api_key)
 
     def begin(
         self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "", trace_id: str = ""

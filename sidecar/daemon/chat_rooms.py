@@ -180,7 +180,7 @@ class ChatRooms:
             report=self._report,
             find_writer=self._find_writer,
             route=self._route,
-            look=self._look(),
+            look=self._look,
         )
 
     @cached_property

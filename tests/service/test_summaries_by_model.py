@@ -223,3 +223,13 @@ def test_a_key_that_cannot_stand_in_a_requests_head_is_refused(chat, game, key):
     assert (*refused.kind, refused.fields) == ("INVALID_ARGUMENT", "FIELD_INVALID", ("api_key",))
     probe = chat_pb2.ProbeBackendRequest(backend_id="writer", api_key=key)
     assert failure(lambda: game.stub.ProbeBackend(probe)).fields == ("api_key",)
+
+
+def test_a_summary_is_read_also_where_the_backends_cannot_be(daemon, actor):
+    chat = Chat(daemon.client)
+    chat.put_summary(actor, "They met.")
+    assert daemon.stop() == 0
+    (daemon.folder / "backends.json").write_bytes(b"{")
+    chat = Chat(daemon.start().client)
+    assert chat.compaction.GetSummary(compaction_pb2.GetSummaryRequest(actor=actor)).status
+    assert failure(lambda: chat.preview(actor)).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
