@@ -192,6 +192,16 @@ def test_the_window_that_a_server_tells_holds_before_its_first_turn_too(chat, ga
     assert before == chat.prompt(game.actor).budget.history < 1_100
 
 
+def test_the_window_that_an_overflow_of_the_summariser_tells_holds_for_the_next_summary(chat, game, writer):
+    told = {"code": 400, "type": "exceed_context_size_error", "message": "too long", "n_ctx": 1_100}
+    writer.play(error(400, {"error": told}))
+    writer.standing = stream("- they talked")
+    chat.talk(game.actor, 30, text="y" * 790 + " {}")
+    assert chat.compact(game.actor, strategy=MODEL, max_messages=16).failure == FAILED
+    assert chat.compact(game.actor, strategy=MODEL, max_messages=2).strategy == MODEL
+    assert max(len(request.said) for request in writer.turns[1:]) < 4 * 1_100 < len(writer.turns[0].said)
+
+
 def test_half_a_character_in_a_summary_is_no_internal_error(chat, game, writer):
     writer.standing = Reply([b'data: {"choices":[{"delta":{"content":"They met \\ud83d."}}]}\n\n', end()])
     chat.talk(game.actor, 20)

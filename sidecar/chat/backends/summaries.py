@@ -122,6 +122,8 @@ class SummaryModels:
         except BackendFailed as error:
             if error.failure.kind is FailureKind.TIMEOUT:
                 raise TimeoutError from error
+            if error.failure.window:
+                self._known.limit_window(backend, backend.model, error.failure.window)
             return _GIVEN_UP
         tokens = end.tokens
         return CompletionAnswer(text, True, tokens.prompt if tokens else 0, tokens.completion if tokens else 0)
