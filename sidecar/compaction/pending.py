@@ -31,6 +31,10 @@ class Pending:
         """The same, with the budget that its limits come from."""
         return replace(self, budget=budget)
 
+    def by_rule(self) -> Pending:
+        """The same without a model."""
+        return replace(self, summariser=None)
+
     def hang_up(self) -> None:
         """Nobody waits for it any more: the model is not asked any further."""
         if self.summariser:

@@ -243,3 +243,23 @@ def test_a_summary_is_read_also_where_the_backends_cannot_be(daemon, actor):
     chat = Chat(daemon.start().client)
     assert chat.compaction.GetSummary(compaction_pb2.GetSummaryRequest(actor=actor)).status
     assert failure(lambda: chat.preview(actor)).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+
+
+def test_a_turn_is_answered_where_too_many_summaries_are_being_written(start_daemon, actor, server, writer):
+    daemon = start_daemon("--set", "compaction.max_waiting_compactions=1")
+    game = TurnClient(daemon.client, actor, server)
+    game.put_backend("writer", base_url=writer.base_url)
+    game.put_role(max_history_messages=4, summary={"background": False, "backend_id": "writer"})
+    writer.standing = SILENT
+    chat, other = Chat(daemon.client), common_pb2.Actor(actor_id="other")
+    chat.talk(other, 40)
+    chat.talk(game.actor, 20)
+    call = chat.compaction.Compact.future(
+        compaction_pb2.CompactRequest(actor=other, strategy=MODEL, backend_id="writer")
+    )
+    writer.wait_for(1)
+    turn = game.send("Hello")
+    assert turn.completed.text
+    assert "summariser" in [each.what for each in turn.all("cut")]
+    assert "- user: line 0" in server.turns[0].said
+    call.cancel()
