@@ -184,6 +184,14 @@ def test_a_repaired_answer_may_have_the_form_of_a_call(game, server):
     assert (turn.completed.response_json, turn.completed.tool_calls) == (NOTE, 0)
 
 
+@pytest.mark.parametrize("escape", ["\\ud83d", "\\ude00"])
+def test_arguments_with_half_a_character_are_refused_and_asked_for_again(game, server, escape):
+    server.play(calls(("memory", f'{{"action": "append", "content": "a {escape} b"}}')), stream("Well."))
+    turn = game.send("Note it.")
+    assert (turn.warnings, turn.completed.text) == (["TOOL_ARGUMENTS_INVALID"], "Well.")
+    assert turn.completed.document_version == 0
+
+
 def test_json_for_an_unknown_tool_is_shown_as_text(game, server):
     text = '```json\n{"name": "fly", "arguments": {}}\n```'
     server.play(stream(*text))

@@ -12,6 +12,8 @@ from typing import Any
 
 from sidecar.compaction.clipping import clip, clipped
 from sidecar.compaction.cuts import Cut, CutKind, Unit
+from sidecar.errors import InvalidInput
+from sidecar.memory.canonical_json import parse
 
 _MAX_SHOWN_SCHEMA = 1_200
 _MAX_ERRORS = 8
@@ -79,9 +81,9 @@ def read_schema(text: str) -> dict[str, Any]:
     if not text.strip():
         return {"type": "object", "properties": {}}
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidSchema("it is not JSON") from error
+        value = parse(text, "schema")
+    except InvalidInput as error:
+        raise InvalidSchema("it is not JSON that a request can carry") from error
     if not isinstance(value, dict):
         raise InvalidSchema("it is not a JSON object")
     Schema(value)

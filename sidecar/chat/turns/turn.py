@@ -14,13 +14,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 
 from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of
 from sidecar.chat.backends.wire import ASSISTANT, USER, WireMessage
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.recall import Recalled
 from sidecar.chat.roles import for_source
+from sidecar.chat.tool_offers import Offer
 from sidecar.chat.turns.asking import Asking, empty_answer, ready
 from sidecar.chat.turns.calling import AskGame, Calling
 from sidecar.chat.turns.choice import Chosen, chosen_backend
@@ -75,7 +75,7 @@ class Turn:
         self._parts = parts
         self._folding = folding
         self._who = who
-        self._turn = turn
+        self._turn = turn.with_tools(tools)
         self._game_tools = tools
         self._tell_game = tell
         self._ask_game = ask_game
@@ -88,7 +88,11 @@ class Turn:
         self._calling: Calling | None = None
 
     async def run(self) -> Completed:
-        """Raises TurnFailed, LorekeeperError where the daemon itself cannot go on, and CancelledError."""
+        """Raises TurnFailed, LorekeeperError where the daemon itself cannot go on, and CancelledError.
+
+        InvalidInput where the tool that must be called is none of those offered: nothing is stored then.
+        """
+        offer = self._parts.prompts.offer(self._who, self._role, self._turn.asked)
         try:
             turn = self._turn
             chosen = chosen_backend(
@@ -96,7 +100,7 @@ class Turn:
             )
             limit_ms = turn.timeout_ms or chosen.backend.total_timeout_ms
             async with asyncio.timeout(limit_ms / 1_000 if limit_ms else None):
-                return await self._run(chosen)
+                return await self._run(chosen, offer)
         except BaseException as error:
             await asyncio.shield(self._parts.background.start(self._keep_end()))
             told = self._told(error)
@@ -108,7 +112,7 @@ class Turn:
         """The turn's end where something outside of it ended it."""
         return self._complete(Failed(failure))
 
-    async def _run(self, chosen: Chosen) -> Completed:
+    async def _run(self, chosen: Chosen, offer: Offer) -> Completed:
         with self._meter.timing("prompt"):
             recalled, cuts = await recalled_for(self._parts.recall, self._who, self._turn, self._role)
             chosen = await ready(self._parts, chosen)
@@ -117,7 +121,7 @@ class Turn:
         if prompt.snapshot.folded and not self._role.summary.background:
             await keeping
             prompt = await self._fold_first(opening, chosen, prompt)
-        asking, loop, rounds = self._begin(opening, chosen, prompt)
+        asking, loop, rounds = self._begin(opening, chosen, prompt, offer)
         async with aclosing(asking):
             asking.begin()
             kept = await keeping
@@ -144,16 +148,16 @@ class Turn:
     async def _fold_first(self, opening: Opening, chosen: Chosen, prompt: Prompt) -> Prompt:
         """The prompt after folding."""
         with self._meter.timing("compaction"):
-            folded = await self._folding.fold(self._who, prompt.budget.history)
+            folded = await self._folding.fold(self._who, prompt.budget.history, through=prompt.newest)
         if folded.use.failure:
             message = "the summary could not be written by a model; its lines were shortened by rule"
             await self._tell(Warned(Trouble.SUMMARY_FALLBACK, message, {"failure": str(folded.use.failure)}))
         with self._meter.timing("prompt"):
             anew = await self._parts.workers.run(self._who, lambda: opening.build(chosen))
-        return replace(anew, resend=prompt.resend)
+        return prompt.after_fold(anew, folded)
 
-    def _begin(self, opening: Opening, chosen: Chosen, prompt: Prompt) -> tuple[Asking, ToolLoop, Rounds]:
-        tools = self._tools(prompt)
+    def _begin(self, opening: Opening, chosen: Chosen, prompt: Prompt, offer: Offer) -> tuple[Asking, ToolLoop, Rounds]:
+        tools = self._tools(offer)
         loop = ToolLoop(tools, self._rules(), self._new_id)
         asking = Asking(opening, chosen, prompt, tools=tools, tell=self._tell, meter=self._meter)
         calling = Calling(opening, tell=self._tell, ask_game=self._ask_game, block=loop.block)
@@ -229,16 +233,15 @@ class Turn:
         return True
 
     def _opening(self, recalled: Recalled) -> Opening:
-        declared = tuple(tool.declared for tool in self._game_tools)
-        return Opening(self._parts, self._who, self._role, self._turn, declared, recalled, self._ledger.line_kept)
+        return Opening(self._parts, self._who, self._role, self._turn, recalled, self._ledger.line_kept)
 
-    def _tools(self, prompt: Prompt) -> dict[str, TurnTool]:
-        """The tools of this turn: the daemon's and the game's, as far as the prompt declares them."""
+    def _tools(self, offer: Offer) -> dict[str, TurnTool]:
+        """The tools of this turn: the daemon's and the game's, as far as it may call them."""
         own = [
             own_tool(tool.spec, mutating=tool.mutating, timeout_ms=self._role.tool_timeout_ms)
             for tool in self._parts.toolbox.offered(self._who)
         ]
-        return allowed([*own, *self._game_tools], [tool.name for tool in prompt.tools])
+        return allowed([*own, *self._game_tools], [tool.name for tool in offer.allowed])
 
     def _rules(self) -> LoopRules:
         asked, limits = self._turn.max_roundtrips, self._parts.limits
