@@ -395,6 +395,12 @@ def test_a_wrong_structured_answer_is_repaired_once(game, server):
     assert game.messages()[-1] == ("assistant", '{"mood": "calm"}')
 
 
+def test_nothing_of_a_wrong_structured_answer_is_said_again(game, server):
+    server.play(stream("I am calm."), stream("Let me see.", "</think>", '{"mood": "calm"}'))
+    turn = game.send("Mood?", response_schema_json=SCHEMA)
+    assert turn.deltas == ["I am calm.", "Let me see.", '{"mood": "calm"}']
+
+
 def test_an_answer_that_stays_wrong_is_told_with_its_text(game, server):
     server.play(stream("I am calm."), stream('{"mood": 1}'))
     turn = game.send("Mood?", response_schema_json=SCHEMA)

@@ -125,6 +125,7 @@ class Asking:
     async def once_more(self, rounds: Sequence[Round], request: Sequence[WireMessage]) -> str:
         """The whole answer again: what was said before does not count. Raises BackendFailed."""
         self._room.take_back()
+        self.texts.clear()
         heard = await self.next(rounds, request, with_tools=False)
         await self.tell_cut()
         return heard.speech.text
