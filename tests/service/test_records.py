@@ -163,7 +163,52 @@ def test_an_idempotency_key_makes_a_retry_safe_also_after_a_restart(daemon, own_
     assert reused.kind == ("ALREADY_EXISTS", "IDEMPOTENCY_KEY_REUSED")
     daemon.restart()
     again = own_records().add(m("", "wolf"), idempotency_key="key 1")
-    assert (again.records[0].record_id, again.records[0].outcome) == (first.records[0].record_id, UNCHANGED)
+    assert (again.records[0].record_id, again.records[0].outcome) == (first.records[0].record_id, CREATED)
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_a_record_that_was_forgotten_stays_forgotten_when_its_call_is_resent_after_a_kill(
+    daemon, own_records, restarts
+):
+    records = own_records()
+    records.add(
+        m("gone", "wolf"), m("kept", "bear"), m("gone", "fox", owner=records.other("a")), idempotency_key="key 1"
+    )
+    records.forget("gone")
+    for _ in range(restarts):
+        daemon.kill()
+        daemon.start()
+        again = own_records().add(
+            m("gone", "wolf"), m("kept", "bear"), m("gone", "fox", owner=records.other("a")), idempotency_key="key 1"
+        )
+    assert [one.outcome for one in again.records] == [CREATED] * 3
+    assert own_records().listed() == ["kept"]
+    assert own_records().listed(records.other("a")) == ["gone"]
+    own_records().add(m("gone", "wolf"), idempotency_key="key 2")
+    assert own_records().listed() == ["gone", "kept"]
+
+
+def test_what_retention_dropped_is_not_added_again_by_a_retry(daemon, own_records):
+    records = own_records()
+    retention(records, memory_pb2.RetentionPolicy(max_records=1))
+    records.add(m("old", tick=1), idempotency_key="key 1")
+    records.add(m("new", tick=2), idempotency_key="key 2")
+    daemon.kill()
+    daemon.start()
+    own_records().add(m("old", tick=1), idempotency_key="key 1")
+    assert own_records().listed() == ["new"]
+
+
+@pytest.mark.parametrize("forgotten", [["new"], ["old"], ["new", "old"]])
+def test_a_replacement_that_is_resent_after_a_kill_is_told_as_before(daemon, own_records, forgotten):
+    records = own_records()
+    records.add(m("old", "wolf"))
+    first = records.supersede("old", m("new", "bear"), idempotency_key="key 1").record
+    records.forget(*forgotten)
+    daemon.kill()
+    daemon.start()
+    assert own_records().supersede("old", m("new", "bear"), idempotency_key="key 1").record == first
+    assert not set(forgotten) & set(own_records().listed(filter=wanted(include_superseded=True)))
 
 
 def test_forgetting_by_a_filter_that_is_resent_after_a_kill_spares_what_was_added_since(daemon, own_records):

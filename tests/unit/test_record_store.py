@@ -217,6 +217,21 @@ def test_a_forgotten_id_may_be_used_again(house):
     assert house.again().store.get(NPC, "m1").record.text == "after"
 
 
+def test_what_is_kept_of_forgotten_records_is_bounded_and_never_dead_weight(tmp_path):
+    house = house_on(tmp_path, kept_answers=2)
+    for name in "abc":
+        house.store.add("session", [(NPC, record(name))], asked=f"call {name}")
+        house.store.forget(NPC, [name])
+    for one in (house, house.again()):
+        with one.store.opened(NPC) as opened:
+            assert not opened.worth_compacting()
+    add(house, record("kept"))
+    assert house.again().store.add("session", [(NPC, record("c"))], asked="call c")[0].created
+    assert house.again().ids(NPC) == ["kept"]
+    house.again().store.add("session", [(NPC, record("a"))], asked="call a")
+    assert house.again().ids(NPC) == ["a", "kept"]
+
+
 def test_shares_and_successors_survive_when_a_journal_is_compacted(house):
     share = Share(OTHER, ShareKind.WITNESS, record("m").head.moment)
     add(house, record("gone"), record("old"))
