@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
+from sidecar.memory.moments import LOWEST, Moment
 from sidecar.memory.records import RecordHead, Share, head_of, share_of, share_row
 from sidecar.storage.keys import ActorId
 
@@ -42,6 +43,8 @@ class Entry:
     length: int
     shares: tuple[Share, ...] = ()
     superseded_by: str = ""
+    #: The tick from which on it counts as superseded; None where it was not.
+    superseded_since: int | None = None
     forgotten: bool = False
     #: What tells the call that added it, where it had an idempotency key.
     asked: str = ""
@@ -118,6 +121,7 @@ class OwnerRecords:
             length=length,
             shares=tuple(share_of(share, self._save) for share in shares),
             superseded_by=row.get("superseded_by", ""),
+            superseded_since=row.get("superseded_since", LOWEST) if "superseded_by" in row else None,
             asked=intern(row.get("asked", "")),
         )
         self.entries[head.record_id] = entry
@@ -126,6 +130,7 @@ class OwnerRecords:
         before = self.entries.get(head.supersedes)
         if before is not None:
             before.superseded_by = head.record_id
+            before.superseded_since = _since(before.head.moment, head.moment)
             self.changed.append(before)
 
     def _share(self, row: Row) -> None:
@@ -187,13 +192,19 @@ def compacted(records: OwnerRecords, rows: Iterable[tuple[Entry, Row]]) -> Itera
     for entry, row in rows:
         kept = dict(row)
         if entry.superseded_by:
-            kept["superseded_by"] = entry.superseded_by
+            kept.update(superseded_by=entry.superseded_by, superseded_since=entry.superseded_since)
         if entry.shares:
             kept["shares"] = [share_row(share) for share in entry.shares]
         last = entry.number
         yield kept
     if last < records.last:
         yield {"n": records.last, "op": "end"}
+
+
+def _since(before: Moment, after: Moment) -> int:
+    """The tick from which on a record of ``before`` counts as superseded by one of ``after``: always, where nobody can
+    tell which came first."""
+    return after.tick if after.timeline == before.timeline else LOWEST
 
 
 def _gone_mark(record_id: str, asked: str) -> str:

@@ -24,7 +24,16 @@ _KINDS = {kind.value for kind in Kind}
 _PLAIN_KINDS = sorted(_KINDS - {Kind.TURN.value})  # archived turns are counted apart
 _AUTHORITIES = {authority.value for authority in Authority}
 _SHARE_KINDS = {kind.value for kind in ShareKind}
-_ADD = {"op": str, "rev": int, "hash": str, "asked": str, "record": dict, "superseded_by": str, "shares": list}
+_ADD = {
+    "op": str,
+    "rev": int,
+    "hash": str,
+    "asked": str,
+    "record": dict,
+    "superseded_by": str,
+    "superseded_since": int,
+    "shares": list,
+}
 _RECORD = {
     "id": str,
     "scope": str,

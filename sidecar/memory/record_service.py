@@ -300,7 +300,7 @@ class RecordService:
             return [
                 (who, entry)
                 for entry in entries_by_id(owner.records())
-                if wanted.passes(entry.head, superseded=bool(entry.superseded_by))
+                if wanted.passes(entry.head, superseded_since=entry.superseded_since)
                 and (not wanted.text or wanted.holds_text(searched_text(self._store.stored(owner, entry).record)))
             ]
 

@@ -405,6 +405,24 @@ def test_superseding_is_seen_at_once_and_a_retry_changes_nothing(records):
     assert failed.kind == ("FAILED_PRECONDITION", "RECORD_SUPERSEDED")
 
 
+def test_as_of_a_moment_before_its_replacement_a_record_is_found(daemon, own_records):
+    records = own_records()
+    records.add(m("old", "the wolf is alive", tick=10))
+    records.supersede("old", m("new", "the wolf is dead", tick=20))
+
+    def known() -> list[list[str]]:
+        seen = [(own_records().found("wolf", filter=wanted(now=now)), now) for now in (9, 19, 20)]
+        assert all(own_records().listed(filter=wanted(now=now)) == found for found, now in seen)
+        return [found for found, _ in seen]
+
+    assert known() == [[], ["old"], ["new"]]
+    assert own_records().found("wolf", filter=wanted(now=None)) == ["new"]
+    records.forget("new")
+    assert known() == [[], ["old"], []]
+    daemon.restart()
+    assert known() == [[], ["old"], []]
+
+
 def test_a_replacement_belongs_to_the_same_owner(records):
     records.add(m("old"))
     failed = failure(lambda: records.supersede("old", m("new", owner=records.other("a"))))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from record_samples import House, house_on, owner, record
 
 from sidecar.errors import AlreadyExists, Corrupt, LimitReached, NotFound, NotReady, Reason
+from sidecar.memory.moments import LOWEST, Moment
 from sidecar.memory.records import Share, ShareKind
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.sharing import merged_shares
@@ -185,6 +186,15 @@ def test_a_superseded_record_stays_and_names_its_successor(house):
     for one in (house, house.again()):
         assert one.store.get(NPC, "old").entry.superseded_by == "new"
         assert one.store.get(NPC, "new").record.head.supersedes == "old"
+
+
+@pytest.mark.parametrize(("moment", "since"), [(Moment("world", 7), 7), (Moment("dream", 7), LOWEST)])
+def test_since_when_a_record_is_superseded_is_known_when_its_successor_is_gone(house, moment, since):
+    add(house, record("old", tick=3))
+    house.store.supersede(NPC, "old", record("new", moment=moment))
+    house.store.forget(NPC, ["new"])
+    for one in (house, house.again()):
+        assert one.store.get(NPC, "old").entry.superseded_since == since
 
 
 def test_superseding_again_in_the_same_way_changes_nothing_and_in_another_is_refused(house):
