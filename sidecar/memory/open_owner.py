@@ -107,12 +107,11 @@ class OpenOwner:
                 records.apply(row)
                 self.deferred.append(row)
 
-    def move(self, disk: Disk, actors: Actors) -> Path:
-        """Write what was deferred through ``disk``, which need not wait for the bytes to be safe; the file to sync."""
-        if not self._journal.size():
-            actors.put(self.who)
+    def move(self, disk: Disk, actors: Actors) -> Sequence[Path]:
+        """Write what was deferred through ``disk``, which need not wait for the bytes to be safe; what to sync."""
+        made = actors.put(self.who) if not self._journal.size() else ()
         self._write(Journal(disk, self._path), list(self.deferred))
-        return self._path
+        return [*made, self._path]
 
     def compact(self, *, most_gone: int) -> None:
         """Write the journal anew with what is left, so that what was forgotten is gone from the disk, except for hashes

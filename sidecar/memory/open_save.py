@@ -105,7 +105,7 @@ class OpenSave:
 
     def _move_one(self, owner: OpenOwner, actors: Actors) -> None:
         with owner.lock:
-            self._moved.append(owner.move(self._disk.unsynced(), actors))
+            self._moved += owner.move(self._disk.unsynced(), actors)
             self.note(owner)
             with self._lock:
                 self._waiting.pop(owner.who, None)

@@ -1,5 +1,6 @@
 """Records on a real disk: what is acknowledged is there, once, whatever happens in between."""
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -124,6 +125,21 @@ def test_settling_moves_everything_into_the_journals_and_leaves_no_inbox(house):
     assert house.disk.exists(journal_of(house))
     assert house.disk.exists(journal_of(house, OTHER).parent / "actor.json")
     assert house.again().ids(OTHER) == ["m"]
+
+
+def test_a_moved_owner_is_safe_with_its_name_and_its_folder_before_the_inbox_goes(house, monkeypatch):
+    add_to_many(house, NPC, OTHER)
+    synced = set()
+
+    def fsync(descriptor):
+        synced.add((os.fstat(descriptor).st_dev, os.fstat(descriptor).st_ino))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fsync)
+        house.store.settle("session")
+    folder = journal_of(house).parent
+    for path in (folder / "records.jsonl", folder / "actor.json", folder, folder.parent):
+        assert (path.stat().st_dev, path.stat().st_ino) in synced
 
 
 def test_an_inbox_that_was_moved_already_counts_once(house):
