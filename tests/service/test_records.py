@@ -332,6 +332,19 @@ def test_bad_input_names_the_field_and_changes_nothing(records, record, kind, fi
     assert records.listed() == []
 
 
+def test_a_bad_address_is_named_by_its_place_in_the_request(records):
+    bad = common_pb2.Actor(actor_id="a\x00")
+    witness = memory_pb2.Share(recipient=bad, kind=memory_pb2.SHARE_KIND_WITNESS)
+    for call, field in (
+        (lambda: records.add(m("m1"), m("m2", owner=bad)), "records[1].owner.actor_id"),
+        (lambda: records.add(m("m1", shares=[witness])), "records[0].shares[0].recipient.actor_id"),
+        (lambda: records.list(owners=[records.actor, bad]), "owners[1].actor_id"),
+        (lambda: records.search("wolf", sources=[bad]), "sources[0].actor_id"),
+        (lambda: records.list(actor=bad), "actor.actor_id"),
+    ):
+        assert failure(call).fields == (field,)
+
+
 def test_a_call_without_records_is_refused(records):
     assert failure(lambda: records.add()).kind == ("INVALID_ARGUMENT", "FIELD_REQUIRED")
     assert failure(lambda: records.add(*[m(str(n)) for n in range(4_097)])).kind == (
