@@ -169,9 +169,11 @@ def measured_owner(calls: Calls, actor: common_pb2.Actor, echo, times: int, proc
     floor = spread(lambda: echo(answer.SerializeToString()), times)["p50"]
     embedding = spread(lambda: calls.embed(next(queries)), times)["p50"] - floor
     hybrid = spread(lambda: calls.search(actor, next(queries)), times)
-    cached = spread(lambda: calls.search(actor, "wolf gate", filter=as_of(next(ticks))), times)
+    known = itertools.cycle(("wolf gate", "bread at the mill"))  # by turns: the last comparison is kept
+    cached = spread(lambda: calls.search(actor, next(known), filter=as_of(next(ticks))), times)
+    same = spread(lambda: calls.search(actor, "wolf gate", filter=as_of(next(ticks))), times)
     lexical = spread(lambda: calls.search(actor, "wolf gate", mode=words, filter=as_of(next(ticks))), times)
-    answer = calls.search(actor, "wolf gate", filter=as_of(next(ticks)))
+    answer = calls.search(actor, next(queries))
     stages = {search_pb2.SearchStageKind.Name(one.kind)[18:].lower(): one.duration_ms for one in answer.stages}
     return {
         "echo_ms": floor,
@@ -179,6 +181,7 @@ def measured_owner(calls: Calls, actor: common_pb2.Actor, echo, times: int, proc
         "lexical": lexical | {"ratio_to_echo": lexical["p50"] / floor},
         "hybrid": hybrid | {"ratio_to_goal_floor": hybrid["p50"] / (embedding + floor)},
         "hybrid_cached_query": cached | {"ratio_to_echo": cached["p50"] / floor},
+        "hybrid_same_query_later": same | {"ratio_to_echo": same["p50"] / floor},
         "first_query_ms": {"words": cold, "vectors": cold_vectors},
         "stages_ms": stages,
         "resident_mb": {
