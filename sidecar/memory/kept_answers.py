@@ -1,8 +1,8 @@
 """What calls with an idempotency key were told, so that a retry hears the same.
 
 Answers are kept in memory. After a restart most calls may simply be made again: they change nothing the second time.
-Those that would do something else by then (forget what was added since, put back older groups, erase a new actor) are
-kept with their save as well, in ``answers.jsonl``.
+Those that would do something else by then (forget what was added since, put back older groups) are kept
+with their save as well, in ``answers.jsonl``.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.errors import LorekeeperError
@@ -17,6 +18,14 @@ from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import ActorId, actor_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A whole save, or whoever is meant in it."""
+
+    save: str
+    who: Who | None = None
 
 
 class ActorCopies:
@@ -81,8 +90,7 @@ class ActorCopies:
 
     def _clean(self, folder: Path, names: Iterable[str], who: Who) -> None:
         for name in names:
-            if self._disk.exists(folder / name):
-                self._files.layout.set_aside(self._disk, folder / name)
+            self._files.layout.set_aside(self._disk, folder / name)
         self._parts.forget_mentions(folder, who, dry_run=False)
 
     def _checkpoints(self, save: str) -> dict[str, Path]:
@@ -96,8 +104,11 @@ class ActorCopies:
             yield from (folder / name / FILES for name in self._disk.names(folder) if name.startswith("c-"))
 
 
-class Players:
-    """Forgetting a player in a save, or all of a save."""
+class Erasure:
+    """Forgetting a save, an actor or a player in all that is kept. Every step may be done again.
+
+    Vectors go first: as long as the records are there, it is known which texts are theirs alone.
+    """
 
     def __init__(
         self, actors: Actors, actor_files: ActorFiles, copies: ActorCopies, files: SaveFiles, vectors: Vectors
@@ -108,11 +119,18 @@ class Players:
         self._files = files
         self._vectors = vectors
 
-    def erase_save(self, save: str, *, dry_run: bool) -> Mapping[str, int] | None:
-        """Forget a save; what was, or would be, removed, and None where there is nothing."""
+    def erase(self, doomed: Doomed, *, dry_run: bool = False) -> Mapping[str, int] | None:
+        """What was, or would be, removed; None where there is nothing of whoever is meant."""
+        if doomed.who is None:
+            return self._erase_save(doomed.save, dry_run)
+        if doomed.who.actor is not None:
+            return self._actor_files.erase(doomed.who.actor, dry_run=dry_run)
+        return self._forget(doomed.save, doomed.who, dry_run)
+
+    def _erase_save(self, save: str, dry_run: bool) -> Mapping[str, int] | None:
         held, texts = self._measure(save), self._vectors.doomed(save)
-        removed = self._files.erase(save, dry_run=dry_run)
         vectors = len(texts) if dry_run else self._vectors.remove(save, texts)
+        removed = self._files.erase(save, dry_run=dry_run)
         return removed and {**held, **removed, "checkpoints_rewritten": 0, "vectors": vectors}
 
     def _measure(self, save: str) -> Counter[str]:
@@ -123,10 +141,12 @@ class Players:
                 held.update(self._actor_files.measure(who) or {})
         return held
 
-    def forget(self, save: str, who: Who, *, dry_run: bool) -> Counter[str] | None:
-        """What was, or would be, removed; None where the save holds nothing of the player."""
+    def _forget(self, save: str, who: Who, dry_run: bool) -> Mapping[str, int] | None:
+        """Forget a player in a save."""
         removed: Counter[str] = Counter(checkpoints_rewritten=self._copies.forget(save, who, dry_run=dry_run))
         for actor in [actor for actor in self._actors.of_save(save) if who.meets(actor)]:
             counted = self._actor_files.erase(actor, dry_run=dry_run)
             removed.update({name: count for name, count in (counted or {}).items() if name != "checkpoints_rewritten"})
+        if not dry_run:
+            self._actors.sweep(save)
         return removed if any(removed.values()) else None

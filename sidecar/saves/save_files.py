@@ -232,9 +232,9 @@ class SaveFiles:
         if not dry_run:
             self._settle_if_readable(save)
             self._parts.erased(save)
-            self.exchanges.erase(save)
-            for copy in self.copies(save):
-                self._disk.remove(copy)
+            for folder in doomed:
+                self.layout.set_aside(self._disk, folder)
+            self.sweep()
             self._forget(save)
             self._parts.erased(save)
         return removed
