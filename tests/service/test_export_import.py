@@ -10,9 +10,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from chat_client import Chat
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, memory_pb2, save_pb2
 
 FORMATS = save_pb2.ImportFormat
 
@@ -144,6 +145,53 @@ def test_a_merge_adds_what_is_new_and_tells_what_differs(client, save, exported)
     assert [item.kind for item in answer.skipped] == ["document"]
     again = take_in(client, exported[1], save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
     assert dict(again.taken) == {}
+
+
+def test_a_merge_keeps_one_conversation_whole_and_never_mixes_two(client, save, exported):
+    chat, target = Chat(client), save + " target"
+    chat.append(mira(save), ("user", "the old history"), persist=True)
+    chat.compaction.PutSummary(compaction_pb2.PutSummaryRequest(actor=mira(target), text="another life"))
+    data = export(client, save)[1]
+    answer = take_in(client, data, save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    assert [item.kind for item in answer.skipped] == ["history"]
+    assert chat.messages(mira(target)) == []
+    fresh = take_in(client, data, save_id=save + " fresh", conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    assert fresh.taken["messages"] == 1
+
+
+def test_a_merged_record_is_known_to_everyone_it_was_shared_with(client, save, exported):
+    wolf = common_pb2.Actor(save_id=save, actor_id="wolf")
+    share = memory_pb2.Share(recipient=wolf, kind=memory_pb2.SHARE_KIND_WITNESS)
+    client.memory.ShareRecord(memory_pb2.ShareRecordRequest(actor=mira(save), record_id="wolf", shares=[share]))
+    target = save + " target"
+    remember(client, target, "fox", "the fox got away")
+    take_in(client, export(client, save)[1], save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    request = memory_pb2.GetRecordRequest(actor=mira(target), record_id="wolf")
+    assert [one.recipient.actor_id for one in client.memory.GetRecord(request).record.shares] == ["wolf"]
+
+
+def test_a_merge_tells_nothing_of_answers_to_calls_on_the_other_save(client, save):
+    target = save + " target"
+    for one in (save, target):
+        remember(client, one, "wolf", "the wolf was spared")
+        forget = memory_pb2.ForgetRecordsRequest(actor=mira(one), record_ids=["nothing"], idempotency_key=one)
+        client.memory.ForgetRecords(forget)
+    answer = take_in(client, export(client, save)[1], save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    assert list(answer.skipped) == []
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_fork_with_its_own_timeline_is_not_merged_into_a_save_that_reads_its_moments_otherwise(
+    client, save, exported, dry_run
+):
+    fork = save_pb2.ForkSaveRequest(save_id=save, new_save_id=save + " fork", new_timeline_id="elsewhere")
+    client.saves.ForkSave(fork)
+    data = export(client, save + " fork")[1]
+    merge = {"conflict": save_pb2.IMPORT_CONFLICT_MERGE, "dry_run": dry_run}
+    failed = failure(lambda: take_in(client, data, save_id=save, **merge))
+    assert failed.kind == ("INVALID_ARGUMENT", "FIELD_INVALID")
+    assert list(take_in(client, data, save_id=save + " fork", **merge).skipped) == []
+    assert take_in(client, data, save_id=f"{save} own {dry_run}").info.records == 1
 
 
 def test_a_record_with_other_content_is_passed_over_in_a_merge(client, save, exported):
