@@ -12,7 +12,7 @@ from sidecar.errors import AlreadyExists, InvalidInput, Reason
 from sidecar.saves.archive import invalid
 from sidecar.saves.checkpoint import Checkpoint, Kind, Wish
 from sidecar.saves.contents import checked_contents
-from sidecar.saves.layout import SAVE_FILE
+from sidecar.saves.layout import ANSWERS_FILE, SAVE_FILE
 from sidecar.saves.merging import merge
 from sidecar.saves.save_files import SaveFiles
 from sidecar.saves.skipped import Skipped
@@ -100,15 +100,16 @@ class Importer:
         disk = self._disk.below(place).unsynced()
         staged = place / "saves" / "unpacked"
         manifest = unpack_save(disk, archive, staged, self._limits)
-        stored = read_json(disk, staged / SAVE_FILE)
-        if stored is None:
+        if not disk.exists(staged / SAVE_FILE):
             raise invalid("it has no save.json")
         target = save or checked_id(manifest.save, "save_id") or DEFAULT_SAVE
         folder = save_folder(place, target)
         disk.rename(staged, folder)
         write_json(disk, place / "format.json", {"format": manifest.store_format})
         open_format(disk)
-        return Prepared(target, folder, about_from_json(stored), checked_contents(disk, folder))
+        disk.remove(folder / ANSWERS_FILE)  # to calls on the save that it was
+        taken = checked_contents(disk, folder)
+        return Prepared(target, folder, about_from_json(read_json(disk, folder / SAVE_FILE) or {}), taken)
 
     def put(self, prepared: Prepared, conflict: Conflict) -> Imported:
         """Make it the save. Raises AlreadyExists."""

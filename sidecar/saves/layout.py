@@ -19,6 +19,7 @@ from sidecar.storage.keys import save_folder
 FILES = "files"
 CHECKPOINT_FILE = "checkpoint.json"
 SAVE_FILE = "save.json"
+ANSWERS_FILE = "answers.jsonl"
 ERASING = "e-"
 
 

@@ -23,8 +23,6 @@ from sidecar.storage.journal import Journal
 
 _RECORDS = "records.jsonl"
 _CONVERSATION = ("history.jsonl", "summary.json")
-# Whose a folder is; what was answered to calls on the other save.
-_OWN = (SAVE_FILE, "answers.jsonl")
 
 
 def merge(disk: Disk, target: Path, source: Path) -> tuple[Counter[str], list[Skipped]]:
@@ -33,7 +31,7 @@ def merge(disk: Disk, target: Path, source: Path) -> tuple[Counter[str], list[Sk
     for name in disk.names(source):
         if disk.is_folder(source / name):
             merged.add_actor(target / name, source / name)
-        elif name not in _OWN:
+        elif name != SAVE_FILE:
             merged.add(target / name, source / name, name)
     return merged.taken, merged.skipped
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sidecar.memory.groups import GroupStore, matches
+from sidecar.memory.groups import GroupStore, matches, read_groups
 from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_ids import TURN_PREFIX
 from sidecar.memory.record_store import RecordStore
@@ -115,6 +115,7 @@ class RecordPart:
         stored = read_json(self._disk, path)
         if stored is None:
             return False
+        read_groups(self._disk, path, "")  # which raises where a part of it is damaged
         groups = [
             {**group, "members": [one for one in group["members"] if not self._is_gone(path.parent, one, who)]}
             for group in stored["groups"]

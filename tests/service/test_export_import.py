@@ -265,7 +265,29 @@ def drop_save(files, manifest):
     del files["save/save.json"]
 
 
+def with_json(name, **more):
+    def change(files, manifest):
+        files[name] = json.dumps(json.loads(files.get(name, b"{}")) | more).encode()
+
+    return change
+
+
 HOSTILE = {
+    "has groups of another form": with_file("save/groups.json"),
+    "has a group whose name is no text": with_json(
+        "save/groups.json",
+        groups=[{"id": "g", "name": [1], "members": [], "recall_weight": 1, "retention": None}],
+        retention=None,
+        owners=[],
+    ),
+    "has settings that are none": with_json("save/settings.json", settings=None),
+    "has settings that no save may have": with_json("save/settings.json", settings={"fusion": {"rrf_k": -1}}),
+    "has settings of another type": with_json("save/settings.json", settings={"languages": [1]}),
+    "was made at no time": with_json("save/save.json", created=1e300),
+    "reads timelines as nothing": with_json("save/save.json", timelines=[["a"]]),
+    "has no revision": with_json("save/save.json", revision="one"),
+    "is no object": with_file("save/save.json", b"[]"),
+    "brings records that have no owner": with_file("save/inbox.jsonl", b""),
     "climbs out": with_file("save/../../../tmp/evil.json"),
     "is absolute": with_file("/etc/evil.json"),
     "climbs out on Windows": with_file("save/..\\..\\evil.json"),
@@ -297,6 +319,13 @@ def test_an_archive_that(client, save, exported, shared_daemon, change):
     assert failed.kind == ("INVALID_ARGUMENT", "ARCHIVE_INVALID")
     assert save + " new" not in [info.save_id for info in client.saves.ListSaves(save_pb2.ListSavesRequest()).saves]
     assert not list(Path(shared_daemon.folder.parent).rglob("*evil*"))
+
+
+def test_answers_to_calls_on_another_save_are_not_taken(client, save, exported):
+    data = rezipped(exported[1], with_file("save/answers.jsonl", b"broken"))
+    take_in(client, data, save_id=save + " new")
+    forget = memory_pb2.ForgetRecordsRequest(actor=mira(save + " new"), record_ids=["wolf"], idempotency_key="k")
+    assert client.memory.ForgetRecords(forget).forgotten == 1
 
 
 def raw_zip(*entries):
