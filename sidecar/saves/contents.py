@@ -88,7 +88,10 @@ def _look_at_save(disk: Disk, path: Path) -> _Counts:
 
 
 def _look_at_settings(disk: Disk, path: Path) -> _Counts:
-    check_settings(settings_to({**_object(disk, path)["settings"]}))
+    settings = {**_object(disk, path)["settings"]}
+    check_settings(settings_to(settings))
+    if None in settings.values():
+        raise ValueError("what is absent is left out")
     return {}
 
 

@@ -283,6 +283,7 @@ HOSTILE = {
     "has settings that are none": with_json("save/settings.json", settings=None),
     "has settings that no save may have": with_json("save/settings.json", settings={"fusion": {"rrf_k": -1}}),
     "has settings of another type": with_json("save/settings.json", settings={"languages": [1]}),
+    "has a setting that is null": with_json("save/settings.json", settings={"languages": None}),
     "was made at no time": with_json("save/save.json", created=1e300),
     "reads timelines as nothing": with_json("save/save.json", timelines=[["a"]]),
     "has no revision": with_json("save/save.json", revision="one"),
