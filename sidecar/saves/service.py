@@ -183,6 +183,8 @@ class SaveService:
             name=checked_wish(Wish(request.new_name), self._limits).name,
             new_timeline=checked_id(request.new_timeline_id, "new_timeline_id"),
             old_timeline=checked_id(request.old_timeline_id, "old_timeline_id"),
+            key=asked.key,
+            request=asked.content,
         )
         if known := await self._known(asked, save_pb2.ForkSaveResponse):
             if not known.HasField("info"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import struct
 import zipfile
 from pathlib import Path
@@ -319,7 +320,8 @@ def test_an_archive_that(client, save, exported, shared_daemon, change):
     failed = failure(lambda: take_in(client, data, save_id=save + " new"))
     assert failed.kind == ("INVALID_ARGUMENT", "ARCHIVE_INVALID")
     assert save + " new" not in [info.save_id for info in client.saves.ListSaves(save_pb2.ListSavesRequest()).saves]
-    assert not list(Path(shared_daemon.folder.parent).rglob("*evil*"))
+    found = [name for _, folders, files in os.walk(shared_daemon.folder.parent) for name in (*folders, *files)]
+    assert not [name for name in found if "evil" in name]
 
 
 def test_answers_to_calls_on_another_save_are_not_taken(client, save, exported):
@@ -383,6 +385,22 @@ def test_a_bomb_is_refused_before_it_goes_off(client, save):
     assert failure(lambda: take_in(client, bomb, save_id=save)).kind == ("RESOURCE_EXHAUSTED", "ARCHIVE_TOO_LARGE")
     claimed = failure(lambda: take_in(client, claimed_ten_gigabytes(), save_id=save))
     assert claimed.kind == ("RESOURCE_EXHAUSTED", "ARCHIVE_TOO_LARGE")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("manifest.json", b"{" + b" " * 2_000_000),
+        ("save/groups.json", b" " * 2_000_000),
+        ("save/groups.jsonl", b" " * 2_000_000 + b"\n"),
+    ],
+)
+def test_what_is_read_as_one_is_bounded(start_daemon, save, exported, name, content):
+    limits = {"saves.max_archive_object_bytes": 1_048_576, "saves.max_pack_ratio": 100_000}
+    client = start_daemon(*(word for limit in limits.items() for word in ("--set", "{}={}".format(*limit)))).client
+    data = raw_zip((name, content)) if name == "manifest.json" else rezipped(exported[1], with_file(name, content))
+    failed = failure(lambda: take_in(client, data, save_id=save))
+    assert (failed.reason, failed.metadata["limit"]) == ("ARCHIVE_TOO_LARGE", "saves.max_archive_object_bytes")
 
 
 def test_an_archive_of_a_newer_version_is_refused(client, save, exported):

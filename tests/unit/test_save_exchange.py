@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from sidecar.daemon.rooms import Rooms
-from sidecar.errors import LorekeeperError
+from sidecar.errors import AlreadyExists, LorekeeperError
 from sidecar.gen.lorekeeper.v1 import save_pb2
 from sidecar.memory.edits import Action, Edit
 from sidecar.saves.answers import Request
@@ -222,6 +223,19 @@ def test_a_fork_that_is_killed_anywhere_is_whole_or_not_there(prepared, tmp_path
         assert texts(again) == {"now"}
         assert texts(again, "fork") == ({"then"} if again.save.files.exists("fork") else {""})
         assert os.listdir(disk.root / "exchange") == []
+
+
+def test_a_fork_whose_answer_a_kill_swallowed_is_not_made_again(prepared):
+    folder, kept = prepared
+    fork = Fork("slot", kept, "fork", key="k", request="r")
+    made = open_rooms(FileDisk(folder)).save.files.fork(fork)
+    again = open_rooms(FileDisk(folder))
+    write(again, "went on", "fork")
+    assert again.save.files.fork(fork) is made
+    assert texts(again, "fork") == {"went on"}
+    for other in (replace(fork, request="other"), replace(fork, key="other"), replace(fork, key="", request="")):
+        with pytest.raises(AlreadyExists):
+            again.save.files.fork(other)
 
 
 ADA = actor_id(save="slot", actor="mira", player="Ada")
