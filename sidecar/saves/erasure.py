@@ -15,6 +15,7 @@ from sidecar.saves.layout import FILES
 from sidecar.saves.parts import SaveParts
 from sidecar.saves.save_files import SaveFiles
 from sidecar.storage.actors import Actors
+from sidecar.storage.cloning import PASSING
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import ActorId, actor_folder
@@ -62,11 +63,26 @@ class ActorCopies:
                     with self._files.checkpoints.rewriting(save, checkpoint_id):
                         self._clean(folder, names, who)
         if not dry_run:
-            self._parts.forget_mentions(self._files.layout.live(save), who, dry_run=False)
-            for folder in self._other_copies(save):
-                self._clean(folder, names, who)
-            self._files.layout.sweep(self._disk)
+            self._forget_elsewhere(save, names, who)
         return rewritten
+
+    def _forget_elsewhere(self, save: str, names: Iterable[str], who: Who) -> None:
+        layout = self._files.layout
+        self._remove_unfinished(layout.live(save))
+        self._parts.forget_mentions(layout.live(save), who, dry_run=False)
+        for folder in self._other_copies(save):
+            self._clean(folder, names, who)
+        for export in layout.exports(self._disk, save):
+            layout.set_aside(self._disk, export)
+        layout.sweep(self._disk)
+
+    def _remove_unfinished(self, folder: Path) -> None:
+        """Remove what a kill left of writes and erasures below a folder."""
+        for name in self._disk.names(folder):
+            if name.endswith(PASSING):
+                self._disk.remove(folder / name)
+            elif self._disk.is_folder(folder / name):
+                self._remove_unfinished(folder / name)
 
     def _meant(self, save: str, who: Who) -> set[str]:
         """The names of the folders of whoever is meant, in the save or any of its checkpoints."""
@@ -147,6 +163,4 @@ class Erasure:
         for actor in [actor for actor in self._actors.of_save(save) if who.meets(actor)]:
             counted = self._actor_files.erase(actor, dry_run=dry_run)
             removed.update({name: count for name, count in (counted or {}).items() if name != "checkpoints_rewritten"})
-        if not dry_run:
-            self._actors.sweep(save)
         return removed if any(removed.values()) else None

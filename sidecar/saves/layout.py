@@ -53,6 +53,15 @@ class Layout:
         """The path of a new folder of one's own, which the next start removes where it is left."""
         return self.exchanges / f"x-{secrets.token_hex(8)}"
 
+    def export(self, save: str) -> Path:
+        """The same for an export of a save, so that an erasure finds it."""
+        return self.exchanges / f"x-{self.live(save).name}-{secrets.token_hex(8)}"
+
+    def exports(self, disk: Disk, save: str) -> list[Path]:
+        """What exports of a save that are under way are made from."""
+        begins = f"x-{self.live(save).name}-"
+        return [self.exchanges / name for name in disk.names(self.exchanges) if name.startswith(begins)]
+
     def set_aside(self, disk: Disk, path: Path) -> None:
         """Take a folder out of sight at once, for :meth:`sweep`: a kill leaves no half in its place."""
         if disk.exists(path):

@@ -238,7 +238,7 @@ class SaveFiles:
         if not dry_run:
             self._settle_if_readable(save)
             self._parts.erased(save)
-            for folder in doomed:
+            for folder in (*doomed, *self.layout.exports(self._disk, save)):
                 self.layout.set_aside(self._disk, folder)
             self.sweep()
             self._forget(save)

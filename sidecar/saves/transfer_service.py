@@ -100,7 +100,8 @@ class TransferService:
     def _snapshot(self, save: str, checkpoint_id: str) -> tuple[Path, SaveFacts]:
         """The save as it is, or was, in a workplace of its own, and what is told of it."""
         self._files.require(save)
-        place = self._importer.workplace()
+        place = self._files.layout.export(save)
+        self._disk.make_folder(place)
         checkpoint = self._files.snapshot(save, checkpoint_id, place / "save")
         facts = self._files.facts(save)
         if checkpoint is not None:

@@ -102,13 +102,6 @@ class Actors:
             self._disk.remove(doomed)
         return existed
 
-    def sweep(self, save: str) -> None:
-        """Remove what a kill left of actors that were being erased."""
-        folder = save_folder(self._disk.root, save)
-        for name in self._disk.names(folder):
-            if name.endswith(_ERASED):
-                self._disk.remove(folder / name)
-
     def forget_known(self) -> None:
         """Look at the disk again: folders were exchanged under us (a restore)."""
         self._known.clear()
