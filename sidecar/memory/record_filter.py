@@ -11,6 +11,8 @@ from sidecar.memory.records import Authority, Kind, RecordHead
 from sidecar.settings import RecordSettings
 from sidecar.storage.keys import checked_id
 
+_ALL_BUT_TURNS = frozenset(Kind) - {Kind.TURN}
+
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
@@ -88,5 +90,5 @@ def checked_filter(wanted: RecordFilter, field: str, limits: RecordSettings) -> 
 
 def without_archive(wanted: RecordFilter) -> RecordFilter:
     """The filter that leaves turns of chats out, unless it names nothing but them."""
-    kinds = (wanted.kinds or frozenset(Kind)) - {Kind.TURN}
+    kinds = wanted.kinds - {Kind.TURN} if wanted.kinds else _ALL_BUT_TURNS
     return replace(wanted, kinds=kinds) if kinds else wanted

@@ -64,7 +64,8 @@ def _add_hit(
         share=share_to(hit.known.share) if hit.known.share else None,
         explanation=_explanation_to(hit, query) if query.explain else None,
     )
-    message.record.embedding_state = _number(hit.vector or memory_pb2.EMBEDDING_STATE_UNSPECIFIED)
+    if hit.vector:
+        message.record.embedding_state = _number(hit.vector)
 
 
 def _rerank_to(reranked: Reranked) -> search_pb2.RerankScore:

@@ -13,7 +13,7 @@ from sidecar.search.columns import Floats, Ints
 from sidecar.search.fusion import Standing, ranked, reciprocal_rank, weighted_sum
 from sidecar.search.options import Fusion, Options
 from sidecar.search.ranking import Ranking
-from sidecar.search.visible import Visible, name_order
+from sidecar.search.visible import Visible
 from sidecar.search.visible_columns import VisibleColumns
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class ColumnRanking(Ranking):
 
     def _standing(self, rows: Ints) -> Standing:
         """As the places of all rows would have it, for a few of them."""
-        named = [name_order(who, entry) for who, entry, _ in map(self._visible.at, rows.tolist())]
+        named = list(map(self._visible.name, rows.tolist()))
         order = {name: place for place, name in enumerate(sorted(set(named)))}
         alone = np.array([order[name] for name in named], dtype=np.int64)
         return Standing(self._importances[rows], self._columns.ticks()[rows], np.zeros_like(alone), alone)

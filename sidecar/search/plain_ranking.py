@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from sidecar.search.options import Fusion, Options
@@ -21,7 +21,7 @@ from sidecar.search.plain_channels import (
     words_channels,
 )
 from sidecar.search.ranking import Ranking
-from sidecar.search.visible import Visible, name_order
+from sidecar.search.visible import Visible
 
 if TYPE_CHECKING:
     from sidecar.search.columns import Floats
@@ -34,8 +34,10 @@ class PlainRanking(Ranking):
     def __init__(self, visible: Visible, words: Sequence[Word] | None, options: Options) -> None:
         super().__init__(visible, words, options)
         self.scores: Scores = {}
-        self.weights = options.weights(talks=bool(self._lenders))
         self.channels: dict[str, PlainChannel] = {}
+        self._lenders = self._lent()
+        self.weights = options.weights(talks=bool(self._lenders))
+        self._lexicon = self._read() if self._words else PlainLexicon({}, ())
 
     def find_words(self) -> int:
         if not self._words:
@@ -62,7 +64,14 @@ class PlainRanking(Ranking):
             if limit < len(rows):  # what takes longer to look at is looked at only where it can decide
                 last = nsmallest(limit, map(key, rows))[-1]
                 rows = [row for row in rows if key(row) <= last]
-        return sorted(rows, key=lambda row: (-self.scores[row], self._tie(row)))[:limit]
+        standings = {row: self._standing(row) for row in rows}
+        equals = groupby(sorted(rows, key=standings.__getitem__), key=standings.__getitem__)
+        return [row for _, equal in equals for row in self._by_name(equal)][:limit]
+
+    def _by_name(self, equal: Iterable[int]) -> Sequence[int]:
+        """Rows that only their names put in order; mostly there is but one."""
+        rows = list(equal)
+        return sorted(rows, key=self._visible.name) if len(rows) > 1 else rows
 
     def _demerit(self, row: int) -> float:
         return -self.scores[row]
@@ -76,8 +85,8 @@ class PlainRanking(Ranking):
         return -self.scores[row], -entry.head.importance * known.weight, -entry.head.moment.tick
 
     def _tie(self, row: int) -> tuple[Any, ...]:
-        who, entry, known = self._visible.at(row)
-        return -entry.head.importance * known.weight, -entry.head.moment.tick, name_order(who, entry)
+        _, entry, known = self._visible.at(row)
+        return -entry.head.importance * known.weight, -entry.head.moment.tick, self._visible.name(row)
 
     def _word_score(self, word: Word, row: int) -> float:
         return bm25([word], self._lexicon).get(row, 0.0)
@@ -86,8 +95,7 @@ class PlainRanking(Ranking):
         posting = self._lexicon.postings.get(term, {})
         return int(posting.get(row, 0)), len(posting)
 
-    @cached_property
-    def _lexicon(self) -> PlainLexicon:
+    def _read(self) -> PlainLexicon:
         places = [
             {row: number for number, row in enumerate(part.rows, start)}
             for start, part in zip(self._visible.starts, self._visible.parts, strict=False)
@@ -105,8 +113,7 @@ class PlainRanking(Ranking):
                     found[number] = packed & MOST_COUNTED
         return found
 
-    @cached_property
-    def _lenders(self) -> Lenders:
+    def _lent(self) -> Lenders:
         parts = self._visible.parts
         if len(parts) == 1:
             return parts[0].view.lenders(parts[0].rows)

@@ -236,7 +236,7 @@ class Recall:
         if reranking is None or not rows:
             return fused
         try:
-            order = [(one.index, one) for one in self._rerank(*reranking, now=_now(query.wanted))]
+            order = [(one.number, one) for one in self._rerank(*reranking, now=_now(query.wanted))]
         except Exception:  # whatever is wrong with it, there is a good order already
             found.degraded.append(Degraded.RERANKER_FAILED)
             return fused

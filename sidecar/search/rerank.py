@@ -55,11 +55,10 @@ class Now:
     tick: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reranked:
-    """The new place of a candidate: its index in the fused order, and what it was given for what."""
+class Reranked(NamedTuple):
+    """The new place of a candidate: its number in the fused order, from 0, and what it was given for what."""
 
-    index: int
+    number: int
     source_order: int
     importance: int
     recency: int
@@ -103,8 +102,9 @@ def rerank(candidates: Sequence[Candidate], options: RerankOptions, *, now: Now 
         best = max(_within_reach(waiting, len(chosen), shift), key=worth.__getitem__)
         chosen.append(Reranked(best, *judged[best], variety.penalties[best]))
         waiting.remove(best)
-        for index, more in variety.choose(best, waiting):
-            worth[index] -= more
+        if variety.is_new(best):
+            for index, more in variety.choose(best, waiting):
+                worth[index] -= more
     return chosen + [Reranked(index, *judged[index], 0) for index in waiting]
 
 
@@ -114,17 +114,18 @@ class _Variety:
     def __init__(self, candidates: Sequence[Candidate], penalty: int) -> None:
         self._candidates = candidates
         self._penalty = penalty
+        self._traits = [(one.scope, one.kind, one.tags) for one in candidates]
         self._seen: set[tuple[str, str, frozenset[str]]] = set()
         self.penalties = [0] * len(candidates)
 
+    def is_new(self, best: int) -> bool:
+        """Whether choosing a hit changes anything: not if it is like an earlier one in all respects."""
+        return self._penalty > 0 and self._traits[best] not in self._seen
+
     def choose(self, best: int, waiting: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Count a hit as chosen: which waiting ones lose by it, and how much. One that is like an earlier one in all
-        respects changes nothing."""
+        """Count a hit as chosen: which waiting ones lose by it, and how much."""
         chosen = self._candidates[best]
-        traits = (chosen.scope, chosen.kind, chosen.tags)
-        if not self._penalty or traits in self._seen:
-            return
-        self._seen.add(traits)
+        self._seen.add(self._traits[best])
         for index in waiting:
             more = likeness(self._candidates[index], chosen) * self._penalty - self.penalties[index]
             if more > 0:

@@ -69,6 +69,11 @@ class Visible:
         entry = part.view.entries[part.rows[row - self.starts[number]]]
         return part.owner, entry, part.reason(entry)
 
+    def name(self, row: int) -> tuple[tuple[bytes, ...], bytes]:
+        """By what hits are put in order that are equal in all else: the owner, then the id."""
+        who, entry, _ = self.at(row)
+        return owner_order(who), ordinal(entry.head.record_id)
+
 
 def visible_parts(viewed: Viewed, wanted: RecordFilter) -> Iterator[Part]:
     """The rows that pass the filter: all of them, or those for each group and then those that are shared."""
@@ -83,11 +88,6 @@ def visible_parts(viewed: Viewed, wanted: RecordFilter) -> Iterator[Part]:
         seen.update(rows)
     rows = _passing(view, sorted(view.rows_of(viewed.shared)), wanted)
     yield Part(owner, view, [row for row in rows if row not in seen], viewed.shared)
-
-
-def name_order(who: ActorId, entry: Entry) -> tuple[tuple[bytes, ...], bytes]:
-    """By what hits are put in order that are equal in all else: the owner, then the id."""
-    return owner_order(who), ordinal(entry.head.record_id)
 
 
 def owner_order(who: ActorId) -> tuple[bytes, ...]:

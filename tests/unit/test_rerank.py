@@ -20,12 +20,12 @@ def hits(*changes):
 
 
 def order(candidates, options=None, now=None):
-    return [one.index for one in rerank(candidates, options or RerankOptions(), now=now)]
+    return [one.number for one in rerank(candidates, options or RerankOptions(), now=now)]
 
 
 def test_without_a_moment_the_worked_totals_are_those_of_the_reference():
     judged = rerank(hits({}, {"importance": 0.9}, {}), RerankOptions())
-    assert [(one.index, one.total) for one in judged] == [(0, 3_050_000), (1, 2_070_000), (2, 1_030_000)]
+    assert [(one.number, one.total) for one in judged] == [(0, 3_050_000), (1, 2_070_000), (2, 1_030_000)]
 
 
 def test_variety_alone_follows_the_worked_example():
@@ -34,7 +34,7 @@ def test_variety_alone_follows_the_worked_example():
     judged = rerank(
         hits({"importance": 1.0, **twins}, {**twins}, {"importance": 0.45, "scope": "world", "kind": "event"}), options
     )
-    assert [(one.index, one.total) for one in judged] == [(0, 100_000), (2, 45_000), (1, 10_000)]
+    assert [(one.number, one.total) for one in judged] == [(0, 100_000), (2, 45_000), (1, 10_000)]
 
 
 def test_near_equal_hits_change_places_by_importance():
@@ -140,7 +140,7 @@ def test_scaling_all_ticks_and_the_half_life_together_changes_nothing(candidates
 def test_the_greedy_choice_equals_a_brute_force_reference(candidates, steps, important, penalty):
     placed = with_places(candidates, steps)
     options = RerankOptions(importance_weight=important, diversity_penalty=penalty)
-    base = {one.index: one.total for one in rerank(placed, replace(options, diversity_penalty=0))}
+    base = {one.number: one.total for one in rerank(placed, replace(options, diversity_penalty=0))}
     expected, left = [], list(range(len(placed)))
     while left:
         fallen = [index for index in left if len(expected) - index >= MAX_SHIFT]
