@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import threading
+from contextlib import suppress
 from pathlib import Path
 
+import grpc
 import numpy as np
 import pytest
 from chat_client import Chat
@@ -240,3 +243,22 @@ def test_records_that_never_reached_a_damaged_journal_go_too(daemon, erase):
     client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id="slot"))
     erase(client)
     assert holding(daemon.folder, MARK) == []
+
+
+@ERASURES
+def test_nothing_is_left_where_a_kill_broke_the_erasure_off(meaning, start_daemon, erase):
+    daemon = start_daemon(*meaning.settings(chat__max_messages=2))
+    leave_traces(daemon, "slot")
+    asking = threading.Thread(target=answered_or_not, args=(erase, daemon.client), daemon=True)
+    asking.start()
+    while asking.is_alive() and not list(daemon.folder.glob("exchange/e-*.json")):
+        pass
+    daemon.kill()
+    asking.join()
+    daemon.start()
+    assert holding(daemon.folder, MARK, VECTOR_BYTES) == []
+
+
+def answered_or_not(call, client):
+    with suppress(grpc.RpcError):
+        call(client)
