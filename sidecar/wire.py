@@ -18,8 +18,9 @@ from sidecar.storage.save_state import SaveState
 T = TypeVar("T")
 
 
-def actor_from(message: common_pb2.Actor, *, save: str = "") -> ActorId:
-    """A checked address; blank parts take their defaults, a blank save is ``save``. Raises InvalidInput."""
+def actor_from(message: common_pb2.Actor, *, save: str = "", field: str = "actor") -> ActorId:
+    """A checked address; blank parts take their defaults, a blank save is ``save``. Raises InvalidInput that names
+    ``field``."""
     return actor_id(
         save=message.save_id or save,
         actor=message.actor_id,
@@ -27,6 +28,7 @@ def actor_from(message: common_pb2.Actor, *, save: str = "") -> ActorId:
         player=message.player_id,
         topic=message.topic_id,
         tenant=message.tenant_id,
+        field=field,
     )
 
 

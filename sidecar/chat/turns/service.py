@@ -83,7 +83,7 @@ class TurnService:
         async for request in requests:
             if request.WhichOneof("message") != "open":
                 break
-            who = actor_from(request.open.actor)
+            who = actor_from(request.open.actor, field="open.actor")
             return who, self._tools(request.open.tools, who, "open.tools")
         raise InvalidInput("the first message must be open", reason=Reason.FIELD_REQUIRED, field="open")
 
