@@ -57,6 +57,13 @@ def key_from(idempotency_key: str) -> str:
     return idempotency_key
 
 
+def api_key_from(api_key: str, field: str) -> str:
+    """The key for a backend as it is. Raises InvalidInput for one that cannot stand in a request's head."""
+    if not api_key.isascii() or (api_key and not api_key.isprintable()):
+        raise InvalidInput(f"{field} must be printable ASCII", reason=Reason.FIELD_INVALID, field=field)
+    return api_key
+
+
 def state_to(state: SaveState) -> common_pb2.SaveState:
     return common_pb2.SaveState(revision=state.revision, epoch=state.epoch)
 

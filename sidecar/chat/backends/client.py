@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,8 @@ class BackendClient:
     async def answer(self, backend: Backend, ask: Ask, *, key: str = "") -> AsyncGenerator[str | Answer, None]:
         """Pieces of text as they come, then one Answer. Raises BackendFailed."""
         body = json.dumps(ask.body(backend), ensure_ascii=False).encode("utf-8")
-        async with self._response(backend, "POST", "/chat/completions", key=key, body=body) as response:
+        path, own = "/chat/completions", ask.headers()
+        async with self._response(backend, "POST", path, key=key, body=body, own=own) as response:
             if "json" in response.headers.get("content-type", ""):
                 for part in whole_answer(await self._read(response)):
                     yield part
@@ -72,7 +74,15 @@ class BackendClient:
 
     @asynccontextmanager
     async def _response(
-        self, backend: Backend, method: str, path: str, *, key: str, body: bytes = b"", at_root: bool = False
+        self,
+        backend: Backend,
+        method: str,
+        path: str,
+        *,
+        key: str,
+        body: bytes = b"",
+        own: Mapping[str, str] | None = None,
+        at_root: bool = False,
     ) -> AsyncIterator[httpx.Response]:
         """A response with a good status. What httpx raises becomes BackendFailed."""
         base = _root(backend.base_url) if at_root else backend.base_url
@@ -84,7 +94,7 @@ class BackendClient:
                 method,
                 f"{base}{path}",
                 content=body or None,
-                headers=_headers(backend, key, body),
+                headers=_headers(backend, key, body) | dict(own or {}),
                 extensions={"timeout": _timeouts(backend).as_dict()},
             )
             async with aclosing(await _sent(carrier, request)) as response:
@@ -198,11 +208,13 @@ def _timeout_kind(error: Exception) -> FailureKind:
 
 
 def _headers(backend: Backend, key: str, body: bytes) -> dict[str, str]:
-    headers = dict(backend.headers)
+    """Names are in lower case, so that the daemon's own take the place of a profile's."""
+    headers = {name.lower(): value for name, value in backend.headers.items()}
+    headers["x-request-id"] = secrets.token_hex(16)
     if body:
         headers["content-type"] = "application/json"
     if key and backend.api_key_header:
-        headers[backend.api_key_header] = key
+        headers[backend.api_key_header.lower()] = key
     elif key:
         headers["authorization"] = f"Bearer {key}"
     return headers
