@@ -40,8 +40,9 @@ def age(seconds: float) -> str:
 
 
 def confirmed(yes: bool, question: str) -> None:
+    """Return where the answer is yes, else end the command. Asks on standard error, beside what a program reads."""
     if not yes:
-        click.confirm(question, abort=True)
+        click.confirm(question, abort=True, err=True)
 
 
 def save_stub(client: Client) -> Any:
