@@ -137,7 +137,11 @@ class TransferService:
                 f"header.format {wanted} is not known", reason=Reason.FIELD_INVALID, field="header.format"
             )
         if source.archive is None:
-            raise InvalidInput("no file follows the header", reason=Reason.FIELD_REQUIRED, field="chunk")
+            raise InvalidInput(
+                "no file follows the header: send what ExportSave gave, in pieces",
+                reason=Reason.FIELD_REQUIRED,
+                field="chunk",
+            )
         return self._importer.prepare(source.place, source.archive, source.save)
 
     async def _finished(
