@@ -248,3 +248,23 @@ def test_no_text_token_key_or_id_is_in_any_log_or_name(start_daemon):
         assert secret not in written
         assert secret.encode("ascii", "backslashreplace").decode() not in written
         assert secret not in names
+
+
+@pytest.mark.parametrize(
+    ("wish", "field"),
+    [
+        ({"after_sequence": -1}, "after_sequence"),
+        ({"minimum_severity": 99}, "minimum_severity"),
+        ({"codes": ["x"] * 257}, "codes"),
+    ],
+)
+def test_a_watch_that_can_tell_nothing_is_refused_by_name(client, wish, field):
+    told = failure(lambda: next(client.system.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest(**wish))))
+    assert (told.code, told.fields) == (grpc.StatusCode.INVALID_ARGUMENT, (field,))
+
+
+def test_a_watch_with_a_number_of_an_earlier_run_is_told_all_and_holds_nobody_up(client):
+    request = system_pb2.WatchDiagnosticsRequest(after_sequence=2**63 - 1)
+    watch = client.system.WatchDiagnostics(request, timeout=20)
+    assert next(watch).diagnostic.sequence == 1
+    assert client.serving()
