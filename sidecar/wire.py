@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -53,6 +53,14 @@ def key_from(idempotency_key: str) -> str:
             value=MAX_ID_CHARS,
         )
     return idempotency_key
+
+
+def require_known(enum: Any, value: int, field: str) -> None:
+    """Raises InvalidInput for a value that ``enum``, a type of the contract, does not have."""
+    if value not in enum.values():
+        raise InvalidInput(
+            f"{field} is {value}; it must be one of {', '.join(enum.keys())}", reason=Reason.FIELD_INVALID, field=field
+        )
 
 
 def state_to(state: SaveState) -> common_pb2.SaveState:

@@ -14,7 +14,7 @@ from sidecar.daemon.stats import CallStats
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import system_pb2
 from sidecar.storage.format import FORMAT
-from sidecar.wire import time_to
+from sidecar.wire import require_known, time_to
 
 CONTRACT_VERSION = "1.0"
 
@@ -113,12 +113,7 @@ def _check_watch(request: system_pb2.WatchDiagnosticsRequest, max_codes: int) ->
             reason=Reason.FIELD_INVALID,
             field="after_sequence",
         )
-    if request.minimum_severity not in system_pb2.DiagnosticSeverity.values():
-        raise InvalidInput(
-            f"minimum_severity {request.minimum_severity} is not one of the contract's values",
-            reason=Reason.FIELD_INVALID,
-            field="minimum_severity",
-        )
+    require_known(system_pb2.DiagnosticSeverity, request.minimum_severity, "minimum_severity")
     if len(request.codes) > max_codes:
         raise InvalidInput(
             f"codes has {len(request.codes)} entries; at most {max_codes} are allowed",

@@ -49,8 +49,10 @@ def _leads_on(field: FieldDescriptor, before: Path) -> bool:
 
 
 def with_value(method: MethodDescriptor, path: Path, value: Any) -> Any:
-    """A request in which nothing else is set than the one field."""
+    """A request in which nothing is set but the one field, and what is looked at before it."""
     request = message = GetMessageClass(method.input_type)()
+    if method.name == "PutRole":
+        request.role.role_id = "Fuzz"
     *way, last = path
     for field in way:
         inner = getattr(message, field.name)
