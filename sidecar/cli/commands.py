@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from keyword import iskeyword
 from typing import Any
 
@@ -41,6 +42,8 @@ class _Lazy(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. What it raises is told in a sentence, and the command ends with 1."""
+        if os.environ.get("NO_COLOR"):
+            ctx.color = False
         try:
             return super().invoke(ctx)
         except LorekeeperError as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from click.testing import CliRunner
 from daemon_process import clean_environment, command
 
+from sidecar.cli.commands import lorekeeper
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 
 NOT_UTF8 = b"\xff\xfe"
@@ -68,6 +70,13 @@ def test_a_text_prints_where_the_pipe_lacks_its_letters(daemon):
     words = ("inspect", "document", "--actor", "mira", "--data-dir", str(daemon.folder))
     done = run(*words, PYTHONIOENCODING="ascii")
     assert (done.returncode, b"likes saffron." in done.stdout) == (0, True), done.stderr
+
+
+def test_no_colour_is_printed_where_the_person_wants_none(tmp_path):
+    words = ["doctor", "--data-dir", str(tmp_path)]
+    plain = CliRunner().invoke(lorekeeper, words, color=True, env={"NO_COLOR": "1"})
+    assert "\x1b" in CliRunner().invoke(lorekeeper, words, color=True).output
+    assert "\x1b" not in plain.output
 
 
 def test_where_no_daemon_runs_the_command_that_starts_one_is_told(tmp_path):
