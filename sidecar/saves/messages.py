@@ -10,7 +10,7 @@ from sidecar.memory.moments import Moment
 from sidecar.saves.checkpoint import Checkpoint, Kind, Method
 from sidecar.saves.save_files import SaveFacts
 from sidecar.storage.keys import DEFAULT_SAVE, checked_id
-from sidecar.wire import state_to, time_to
+from sidecar.wire import require_known, state_to, time_to
 
 _ERASURE = frozenset(common_pb2.Erasure.DESCRIPTOR.fields_by_name)
 
@@ -73,7 +73,8 @@ def checkpoint_to(checkpoint: Checkpoint) -> save_pb2.Checkpoint:
 
 
 def kind_from(value: save_pb2.CheckpointKind.ValueType) -> Kind | None:
-    """The kind that is asked for; None for all."""
+    """The kind that is asked for; None for all. Raises InvalidInput."""
+    require_known(save_pb2.CheckpointKind, value, "kind")
     return {
         save_pb2.CHECKPOINT_KIND_MANUAL: Kind.MANUAL,
         save_pb2.CHECKPOINT_KIND_AUTOMATIC: Kind.AUTOMATIC,

@@ -8,9 +8,10 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from sidecar.errors import InvalidInput, Reason
-from sidecar.gen.lorekeeper.v1 import save_pb2
+from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
 from sidecar.search.languages import code_of, is_known
 from sidecar.settings import SavesSettings
+from sidecar.wire import require_known
 
 _MAX_LANGUAGES = 16
 _KEPT = 5
@@ -52,6 +53,7 @@ def check_settings(message: save_pb2.SaveSettings) -> None:
             raise _invalid(f"languages[{place}]", "must be a two-letter code in lower case, such as 'en'")
         if not is_known(language):
             raise _invalid(f"languages[{place}]", "is a language that no stemmer or rule is known for")
+    require_known(search_pb2.FusionMode, message.fusion.mode, "settings.fusion.mode")
     for path, (low, high) in _RANGES.items():
         value = _at(message, path)
         if value is not None and not (low <= value and (high is None or value <= high)):
