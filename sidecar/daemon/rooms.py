@@ -124,6 +124,8 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "backends" in self.__dict__:
+            self.backends.hang_up()
         if "turns" in self.__dict__:
             await self.turns.close()
         if "chat" in self.__dict__:
@@ -309,9 +311,8 @@ class Rooms:
             roles=self.roles,
             paging=self._paging,
             find_writer=lambda *asked: self.backends.summary_models.find(*asked),
-            aim=lambda role, turn: self.backends.aim(role, turn),
             route=lambda role, backend_id: self.backends.route(role, backend_id),
-            recall=self.recall,
+            look=lambda: self.backends.looking,
         )
 
     @cached_property

@@ -24,7 +24,16 @@ _KINDS = {kind.value for kind in Kind}
 _PLAIN_KINDS = sorted(_KINDS - {Kind.TURN.value})  # archived turns are counted apart
 _AUTHORITIES = {authority.value for authority in Authority}
 _SHARE_KINDS = {kind.value for kind in ShareKind}
-_ADD = {"op": str, "rev": int, "hash": str, "record": dict, "superseded_by": str, "shares": list}
+_ADD = {
+    "op": str,
+    "rev": int,
+    "hash": str,
+    "asked": str,
+    "record": dict,
+    "superseded_by": str,
+    "superseded_since": int,
+    "shares": list,
+}
 _RECORD = {
     "id": str,
     "scope": str,
@@ -54,7 +63,7 @@ _NAMES = rf"\[{_NAME}(?:,{_NAME})*+\]"
 _WHOLE = "(?:0|[1-9][0-9]{0,17}+)"
 _MOMENT = rf"\[{_NAME},-?{_WHOLE}\]"
 _PLAIN = re.compile(
-    rf'\{{"n":(?P<n>{_WHOLE}),"op":"add","rev":{_WHOLE},"hash":{_NAME},"record":\{{"id":(?P<id>{_NAME}),'
+    rf'\{{"n":(?P<n>{_WHOLE}),"op":"add","rev":{_WHOLE},"hash":{_NAME}(?:,"asked":{_NAME})?,"record":\{{"id":(?P<id>{_NAME}),'
     rf'"scope":{_NAME},"kind":"(?:{"|".join(_PLAIN_KINDS)})","moment":{_MOMENT},"importance":(?:[01]|0\.[0-9]++|1\.0),'
     rf'"payload":(?P<payload>{_TEXT})(?:,"text":{_TEXT})?(?:,"tags":{_NAMES})?(?:,"expires":{_MOMENT})?'
     rf'(?:,"source":{_NAME})?(?:,"conversation":{_NAME})?(?:,"ordinal":{_WHOLE})?'
@@ -87,8 +96,11 @@ class RecordForm:
         self._new(plain["id"][1:-1].decode("utf-8"))
 
     def _take(self, row: Mapping[str, Any]) -> None:
-        self._number(row["n"])
         operation = row["op"]
+        if operation == "gone":
+            self._gone(row)
+            return
+        self._number(row["n"])
         if operation == "add":
             self._add(row)
         elif operation == "share":
@@ -100,6 +112,10 @@ class RecordForm:
             self.archived.difference_update(row["ids"])
         else:
             _require(operation == "end")
+
+    def _gone(self, row: Mapping[str, Any]) -> None:
+        _require(row["n"] == 0 and self._last == 0)
+        _check_texts(row["marks"])
 
     def _add(self, row: Mapping[str, Any]) -> None:
         _check_types(row, _ADD)

@@ -84,6 +84,32 @@ def test_an_imported_save_is_what_was_exported(client, save, exported):
     assert (answer.info.save_id, answer.info.actors, answer.info.records) == (save + " copy", 1, 1)
 
 
+def test_what_is_superseded_and_what_is_gone_is_known_where_it_is_imported(client, save):
+    def asked(kind, **given):
+        return kind(actor=mira(save), **given)
+
+    def new(record_id, tick):
+        moment = common_pb2.Moment(timeline_id="world", tick=tick)
+        return memory_pb2.NewRecord(
+            record_id=record_id, scope="personal", kind=memory_pb2.RECORD_KIND_FACT, moment=moment
+        )
+
+    memory = client.memory
+    memory.AddRecords(asked(memory_pb2.AddRecordsRequest, records=[new("gone", 1), new("old", 1)], idempotency_key="k"))
+    memory.SupersedeRecord(
+        asked(memory_pb2.SupersedeRecordRequest, record_id="old", replacement=new("new", 9), idempotency_key="k 2")
+    )
+    memory.ForgetRecords(asked(memory_pb2.ForgetRecordsRequest, record_ids=["gone"]))
+    _, data, _ = export(client, save)
+    other = take_in(client, data, save_id=f"{save} again").info.save_id
+    early = memory_pb2.RecordFilter(at_or_before=common_pb2.Moment(timeline_id="world", tick=8))
+    listed = [
+        [one.record_id for one in memory.ListRecords(memory_pb2.ListRecordsRequest(actor=mira(other), **more)).records]
+        for more in ({}, {"filter": early})
+    ]
+    assert listed == [["new"], ["old"]]
+
+
 def test_an_export_is_a_zip_file_that_people_can_read(client, save, exported):
     header, data, footer = exported
     assert (footer.bytes, footer.sha256) == (len(data), hashlib.sha256(data).hexdigest())
