@@ -99,6 +99,9 @@ class SavesSettings:
         4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the most that an imported file may unpack to"
     )
     max_archive_files: int = limit(1_000_000, 1, 10_000_000, "files", "files in an imported file or folder")
+    max_archive_object_bytes: int = limit(
+        268_435_456, 1_048_576, 17_179_869_184, "bytes", "a file of JSON, or a line of a journal, in an imported file"
+    )
     max_pack_ratio: int = limit(400, 2, 100_000, "times", "how many times its packed size a file may unpack to")
     max_skipped: int = limit(1_000, 1, 1_000, "items", "items that an import lists as not taken")
 
@@ -241,6 +244,7 @@ class DaemonSettings:
     attach_seconds: float = limit(10.0, 0.1, 300.0, "seconds", "how long a second start waits for the first")
     kept_diagnostics: int = limit(1_000, 1, 100_000, "diagnostics", "diagnostics kept for a late watcher")
     max_watchers: int = limit(16, 1, 1_000, "streams", "WatchDiagnostics streams at once")
+    max_watched_codes: int = limit(256, 1, 4_096, "codes", "codes that one WatchDiagnostics stream asks for")
     log_level: str = option("info", "what is logged", "debug", "info", "warning", "error")
     log_bytes: int = limit(1_048_576, 10_240, 1_073_741_824, "bytes", "size at which the log file is rotated")
     log_files: int = limit(3, 0, 100, "files", "rotated log files kept; 0 writes no log file")
@@ -279,8 +283,8 @@ class EmbeddingSettings:
     )
     max_tensor_bytes: int = limit(268_435_456, 4_194_304, 2_147_483_648, "bytes", "tensors of one run")
     max_model_bytes: int = limit(1_073_741_824, 1_048_576, 4_294_967_296, "bytes", "a model's weights")
-    max_concurrent: int = limit(1, 1, 32, "runs", "model runs at once")
-    max_queued: int = limit(16, 0, 4_096, "calls", "calls that may wait for a run")
+    max_concurrent: int = limit(1, 1, 32, "runs", "model runs at once, of queries and of documents each")
+    max_queued: int = limit(16, 0, 4_096, "calls", "calls that may wait for a run, of queries and of documents each")
     queue_seconds: float = limit(5.0, 0.001, 300, "seconds", "the longest wait in the queue")
     inference_seconds: float = limit(30.0, 0.01, 1_800, "seconds", "the longest time of one call's own work")
     load_seconds: float = limit(120.0, 1, 1_800, "seconds", "the longest time to load a model")

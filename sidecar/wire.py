@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -62,6 +62,14 @@ def api_key_from(api_key: str, field: str) -> str:
     if not api_key.isascii() or (api_key and not api_key.isprintable()):
         raise InvalidInput(f"{field} must be printable ASCII", reason=Reason.FIELD_INVALID, field=field)
     return api_key
+
+
+def require_known(enum: Any, value: int, field: str) -> None:
+    """Raises InvalidInput for a value that ``enum``, a type of the contract, does not have."""
+    if value not in enum.values():
+        raise InvalidInput(
+            f"{field} is {value}; it must be one of {', '.join(enum.keys())}", reason=Reason.FIELD_INVALID, field=field
+        )
 
 
 def state_to(state: SaveState) -> common_pb2.SaveState:

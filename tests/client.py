@@ -141,11 +141,12 @@ def failure(call: Callable[[], object]) -> Failure:
     try:
         result = call()
     except grpc.RpcError as error:
-        return _read(error)
+        return read_failure(error)
     raise AssertionError(f"the call succeeded: {result}")
 
 
-def _read(error: Any) -> Failure:
+def read_failure(error: Any) -> Failure:
+    """What the status and the trailers of a failed call tell."""
     trailers = dict(error.trailing_metadata() or ())
     status = status_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b""))
     info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()

@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, TypeVar
 
+from sidecar.chat.contract_parts import actor_form, filter_form, search_mode
 from sidecar.chat.roles import (
     MAX_PROMPT_CHARS,
     MemoryAction,
@@ -98,7 +99,8 @@ def _checked(known: Field[Any], present: Any, value: Any, path: str) -> Any:
         return _within(value, *_OPEN_RANGES[known.name], path)
     if "low" in known.metadata:
         return _number(known, present, value, path)
-    return _BY_TYPE[str(known.type)](value, path)
+    check = _BY_NAME.get(known.name) or _BY_TYPE[str(known.type)]
+    return check(value, path)
 
 
 def _number(known: Field[Any], present: Any, value: Any, path: str) -> Any:
@@ -166,14 +168,15 @@ def _invalid(path: str, why: str, **metadata: Any) -> InvalidInput:
     return InvalidInput(f"{path} is not valid: {why}.", reason=Reason.FIELD_INVALID, field=path, **metadata)
 
 
+_BY_NAME: Mapping[str, _Check] = {"mode": search_mode}
 _BY_TYPE: Mapping[str, _Check] = {
     "str": _text,
     "bool": _switch,
     "bool | None": _switch,
     "tuple[str, ...]": partial(_list, _text, _MAX_LINES),
     "tuple[str, ...] | None": partial(_list, _text, _MAX_NAMES),
-    "tuple[Mapping[str, Any], ...]": partial(_list, _mapping, _MAX_NAMES),
-    "Mapping[str, Any] | None": _mapping,
+    "tuple[Mapping[str, Any], ...]": partial(_list, actor_form, _MAX_NAMES),
+    "Mapping[str, Any] | None": filter_form,
     "MemoryAction": partial(_choice, MemoryAction),
     "ToolResults": partial(_choice, ToolResults),
 }

@@ -22,7 +22,7 @@ def changes_from(message: role_pb2.Role) -> dict[str, Any]:
     changes: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
     for name, prefix in _PREFIXES.items():
         if name in changes:
-            changes[name] = changes[name].removeprefix(prefix).lower()
+            changes[name] = _short(changes[name], prefix)
     if "allowed_tools" in changes:
         changes["allowed_tools"] = changes["allowed_tools"].get("names", [])
     if "recall" in changes:
@@ -34,8 +34,13 @@ def recall_changes(message: Any) -> dict[str, Any]:
     """What recall options set."""
     changes: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
     if "mode" in changes:
-        changes["mode"] = changes["mode"].removeprefix(_MODE).lower()
+        changes["mode"] = _short(changes["mode"], _MODE)
     return changes
+
+
+def _short(value: str | int, prefix: str) -> str:
+    """A value's name as a game's file has it; one that the contract does not have stays the number that was sent."""
+    return str(value).removeprefix(prefix).lower()
 
 
 def info_to(known: KnownRole) -> role_pb2.RoleInfo:

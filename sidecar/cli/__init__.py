@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 
@@ -12,4 +13,6 @@ def main() -> None:
     plain_start(sys.argv[1:])
     from sidecar.cli.commands import lorekeeper
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a pipe may have an encoding without the text's letters
     lorekeeper(prog_name="lorekeeper")

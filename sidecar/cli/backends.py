@@ -14,7 +14,6 @@ from sidecar.chat.backends.probe import WORDS, Probed, Prober
 from sidecar.chat.backends.profile import Backend, checked_backend
 from sidecar.chat.backends.servers import USUAL_PORTS
 from sidecar.cli.options import as_json
-from sidecar.errors import InvalidInput
 from sidecar.settings import BackendSettings
 
 _PROBE_MS = 5_000
@@ -50,10 +49,7 @@ def _profile(url: str, model: str, key_env: str) -> Backend:
     profile = Backend(
         backend_id="probe", base_url=url, model=model, api_key_env=key_env, allow_remote=True, connect_timeout_ms=1_000
     )
-    try:
-        return checked_backend(profile, model_required=False)
-    except InvalidInput as error:
-        raise click.ClickException(error.message) from error
+    return checked_backend(profile, model_required=False)
 
 
 async def _probe_all(profiles: list[Backend], *, try_model: bool) -> list[Probed]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,10 +29,10 @@ class Client:
     def metadata(self) -> Sequence[tuple[str, str]]:
         return (("authorization", f"Bearer {self.handshake.token}"),)
 
-    def call(self, method: Any, request: Any) -> Any:
-        """The answer of a stub's method. Raises click.ClickException."""
+    def call(self, method: Any, request: Any, *, seconds: float = _SECONDS) -> Any:
+        """The answer of a stub's method, for which it has so long. Raises click.ClickException."""
         try:
-            return method(request, metadata=self.metadata, timeout=_SECONDS)
+            return method(request, metadata=self.metadata, timeout=seconds)
         except grpc.RpcError as error:
             raise click.ClickException(f"{error.details()} ({error.code().name})") from error
 
@@ -41,10 +42,14 @@ def connected(data_dir: Path) -> Iterator[Client]:
     """A client of the daemon that runs on ``data_dir``. Raises click.ClickException where none does."""
     handshake = read_file(data_dir)
     if handshake is None:
-        raise click.ClickException(f"no daemon runs on {data_dir}; start one with: lorekeeper serve")
+        raise click.ClickException(f"no daemon runs on {data_dir}; {_start(data_dir)}")
     with grpc.insecure_channel(handshake.address, options=_OPTIONS) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_SECONDS)
         except grpc.FutureTimeoutError as error:
-            raise click.ClickException(f"the daemon of {data_dir} does not answer; start it again") from error
+            raise click.ClickException(f"the daemon of {data_dir} does not answer; {_start(data_dir)}") from error
         yield Client(handshake, channel)
+
+
+def _start(data_dir: Path) -> str:
+    return f"start one with: lorekeeper serve --data-dir {shlex.quote(str(data_dir))}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 from keyword import iskeyword
+from typing import Any
 
 import click
 
 from sidecar import __version__
+from sidecar.errors import LorekeeperError
 
 # name: (module, what --help says without importing it)
 _COMMANDS = {
@@ -36,6 +39,21 @@ _COMMANDS = {
 
 class _Lazy(click.Group):
     """Knows the names of the commands and imports one when it is needed."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. What it raises is told in a sentence, and the command ends with 1."""
+        if os.environ.get("NO_COLOR"):
+            ctx.color = False
+        try:
+            return super().invoke(ctx)
+        except LorekeeperError as error:
+            raise click.ClickException(error.message) from error
+        except UnicodeEncodeError as error:
+            raise click.ClickException("an argument is not text in UTF-8; write it in that encoding") from error
+        except BrokenPipeError:
+            raise  # whoever read the output has enough: click ends in silence
+        except OSError as error:
+            raise click.ClickException(f"{error.filename or 'the system refuses'}: {error.strerror}") from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

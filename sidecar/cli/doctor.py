@@ -10,7 +10,6 @@ import click
 
 from sidecar.chat.salvage import check_conversation, check_summary
 from sidecar.cli.options import as_json, data_dir
-from sidecar.errors import LorekeeperError
 from sidecar.memory.record_salvage import check_records
 from sidecar.memory.salvage import check_document
 from sidecar.storage.check import Finding, findings
@@ -68,13 +67,10 @@ def _found(folder: Path) -> list[Finding]:
     if not folder.is_dir():
         raise click.ClickException(f"there is no data folder at {folder}")
     disk = FileDisk(folder)
-    try:
-        stored = read_json(disk, disk.root / "format.json")
-        if stored and int(stored["format"]) > FORMAT:
-            raise click.ClickException(f"format {stored['format']} was written by a newer Lorekeeper; use that one")
-        return list(findings(disk, CHECKS))
-    except LorekeeperError as error:
-        raise click.ClickException(error.message) from error
+    stored = read_json(disk, disk.root / "format.json")
+    if stored and int(stored["format"]) > FORMAT:
+        raise click.ClickException(f"format {stored['format']} was written by a newer Lorekeeper; use that one")
+    return list(findings(disk, CHECKS))
 
 
 def _mended(finding: Finding, *, yes: bool, quiet: bool) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sidecar.cli.inspect_chat import chat, prompt
-from sidecar.cli.inspect_options import actor_options, told
+from sidecar.cli.inspect_options import actor_options
 from sidecar.cli.inspect_records import records
 from sidecar.cli.options import as_json, data_dir
 from sidecar.cli.tables import show
@@ -21,7 +21,7 @@ from sidecar.memory.document_store import DocumentStore
 from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import FileDisk
-from sidecar.storage.keys import DEFAULT_SAVE, ActorId, actor_id
+from sidecar.storage.keys import DEFAULT_SAVE, ActorId, actor_id, checked_id
 from sidecar.storage.save_state import SaveStates
 
 
@@ -55,7 +55,7 @@ def saves(data_dir: Path, as_json: bool) -> None:
     folder = Folder(data_dir)
     rows = [
         {"save": save, "revision": state.revision, "epoch": state.epoch, "actors": _count(folder.actors.of_save(save))}
-        for save in told(folder.actors.saves)
+        for save in folder.actors.saves()
         for state in [folder.saves.state(save)]
     ]
     show(rows, as_json, "No save holds anything yet.")
@@ -68,7 +68,7 @@ def saves(data_dir: Path, as_json: bool) -> None:
 def actors(data_dir: Path, as_json: bool, save: str) -> None:
     """List the actors of a save."""
     folder = Folder(data_dir)
-    rows = [_actor_row(folder, who) for who in told(lambda: list(folder.actors.of_save(save)))]
+    rows = [_actor_row(folder, who) for who in folder.actors.of_save(checked_id(save, "save_id") or DEFAULT_SAVE)]
     show(rows, as_json, f"No actor of save '{save}' has anything yet.")
 
 
@@ -102,6 +102,8 @@ def versions(data_dir: Path, as_json: bool, diff: bool, **parts: str) -> None:
         ]
         click.echo(json.dumps(rows))
         return
+    if not found.versions:
+        click.echo("This actor's document has no versions.", err=True)
     before = ""
     for version in found.versions:
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(version.saved_at))
@@ -123,8 +125,7 @@ def _actor_row(folder: Folder, who: ActorId) -> dict[str, Any]:
 
 
 def _document(data_dir: Path, parts: dict[str, str]) -> Document:
-    document: Document = told(lambda: Folder(data_dir).documents.read(actor_id(**parts)))
-    return document
+    return Folder(data_dir).documents.read(actor_id(**parts))
 
 
 def _difference(before: str, version: Version) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from sidecar.cli.inspect_options import actor_options, told
+from sidecar.cli.inspect_options import actor_options
 from sidecar.cli.options import as_json, data_dir
 from sidecar.storage.disk import FileDisk
 
@@ -79,7 +79,9 @@ def chat(data_dir: Path, as_json: bool, limit: int, transcript: bool, **parts: s
 @as_json
 @actor_options
 @click.option("--line", default="", help="What the player would say.")
-@click.option("--window", type=click.IntRange(256), help="The model's window in tokens.  [default: the role's]")
+@click.option(
+    "--window", type=click.IntRange(256, 16_777_216), help="The model's window in tokens.  [default: the role's]"
+)
 @click.option("--text", is_flag=True, help="Print the messages too.")
 def prompt(data_dir: Path, as_json: bool, line: str, window: int | None, text: bool, **parts: str) -> None:
     """Show what a model would see in the next turn, by section, and what that takes of its window."""
@@ -136,7 +138,7 @@ def _actor(parts: dict[str, str]) -> Any:
     from sidecar.storage.keys import actor_id
     from sidecar.wire import actor_to
 
-    return actor_to(told(lambda: actor_id(**parts)))
+    return actor_to(actor_id(**parts))
 
 
 def _ask(data_dir: Path, method: str, request: Any) -> Any:
@@ -148,7 +150,7 @@ def _ask(data_dir: Path, method: str, request: Any) -> Any:
     if not data_dir.is_dir():
         raise click.ClickException(f"there is no data folder at {data_dir}")
     if read_file(data_dir) is None:
-        return told(lambda: _answer_from_files(data_dir, method, request))
+        return _answer_from_files(data_dir, method, request)
     with connected(data_dir) as client:
         stubs = (chat_pb2_grpc.ChatServiceStub, compaction_pb2_grpc.CompactionServiceStub)
         stub = next(made for made in (stub(client.channel) for stub in stubs) if hasattr(made, method))

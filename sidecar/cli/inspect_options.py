@@ -1,4 +1,4 @@
-"""What the commands of ``inspect`` share: an actor's address as options, and errors in our own words."""
+"""What the commands of ``inspect`` share: an actor's address as options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from sidecar.errors import LorekeeperError
 from sidecar.storage.keys import DEFAULT_SAVE
 
 
@@ -21,11 +20,3 @@ def actor_options(command: Any) -> Any:
     ):
         command = click.option(f"--{name}", default="", help=words)(command)
     return click.option("--save", default=DEFAULT_SAVE, show_default=True, help="The save.")(command)
-
-
-def told(read: Any) -> Any:
-    """What ``read`` returns; our own errors end the command with their words."""
-    try:
-        return read()
-    except LorekeeperError as error:
-        raise click.ClickException(error.message) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sidecar.cli.inspect_options import actor_options, told
+from sidecar.cli.inspect_options import actor_options
 from sidecar.cli.options import as_json, data_dir
 from sidecar.cli.tables import show
 from sidecar.memory.open_saves import NothingKnown
@@ -35,7 +35,7 @@ def records(data_dir: Path, as_json: bool, limit: int, **parts: str) -> None:
     """List an actor's records, the newest in game time first."""
     if not data_dir.is_dir():
         raise click.ClickException(f"there is no data folder at {data_dir}")
-    found = told(lambda: _newest(_store(data_dir), actor_id(**parts), limit))
+    found = _newest(_store(data_dir), actor_id(**parts), limit)
     show(found, as_json, "This actor has no records.")
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from sidecar.cli.inspect_options import told
 from sidecar.cli.options import as_json, data_dir
 from sidecar.cli.tables import show
-from sidecar.embedding.catalogue import Catalogue, ModelSource
+from sidecar.embedding.catalogue import Catalogue
 from sidecar.embedding.listing import ListedModel, listed
 from sidecar.embedding.loading import verified
 from sidecar.embedding.manifest import ModelManifest
@@ -57,7 +56,7 @@ def add(data_dir: Path, as_json: bool, folder: Path, name: str) -> None:
     """Verify a model's FOLDER and copy it into the data folder, whole or not at all."""
     store = _store(data_dir)
     store.sweep()
-    manifest = told(lambda: store.add(folder, name or folder.resolve().name))
+    manifest = store.add(folder, name or folder.resolve().name)
     _show_files(manifest, as_json)
 
 
@@ -68,10 +67,10 @@ def add(data_dir: Path, as_json: bool, folder: Path, name: str) -> None:
 def verify(data_dir: Path, as_json: bool, name: str) -> None:
     """Hash every file of a model and compare it with what it was when it was added."""
     settings = _settings(data_dir)
-    entry = told(lambda: Catalogue(data_dir / "models", settings).find(name))
-    if entry.source is ModelSource.SERVER:
+    entry = Catalogue(data_dir / "models", settings).find(name)
+    if entry.folder is None:
         raise click.ClickException("a server's model has no files here")
-    _show_files(told(lambda: verified(entry.folder, settings)), as_json)
+    _show_files(verified(entry.folder, settings), as_json)
 
 
 @models.command()
@@ -79,7 +78,7 @@ def verify(data_dir: Path, as_json: bool, name: str) -> None:
 @click.argument("name")
 def remove(data_dir: Path, name: str) -> None:
     """Remove a model that was added."""
-    told(lambda: _store(data_dir).remove(name))
+    _store(data_dir).remove(name)
     click.echo(f"{name} is removed.")
 
 

@@ -40,8 +40,13 @@ def age(seconds: float) -> str:
 
 
 def confirmed(yes: bool, question: str) -> None:
-    if not yes:
-        click.confirm(question, abort=True)
+    """Go on if the person says so. Raises click.ClickException."""
+    try:
+        agreed = yes or click.confirm(question, err=True)
+    except click.Abort:
+        agreed = False
+    if not agreed:
+        raise click.ClickException("nothing was changed; with --yes it is done without a question")
 
 
 def save_stub(client: Client) -> Any:

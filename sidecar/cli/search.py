@@ -17,6 +17,7 @@ from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2, search
 from sidecar.storage.keys import DEFAULT_SAVE
 
 _SHOWN_CHARS = 60
+_TICK = click.IntRange(-(2**63), 2**63 - 1)
 _CHANNELS = {
     search_pb2.SEARCH_CHANNEL_LEXICAL: "words",
     search_pb2.SEARCH_CHANNEL_VECTOR: "meaning",
@@ -30,7 +31,7 @@ _CHANNELS = {
 @as_json
 @actor_options
 @click.option("--timeline", default="", help="The timeline of --tick.")
-@click.option("--tick", type=int, help="Now, in game time; without it nothing that expires is found.")
+@click.option("--tick", type=_TICK, help="Now, in game time; without it nothing that expires is found.")
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 512), help="How many hits.")
 @click.option("--explain", is_flag=True, help="Tell how each hit came about.")
 @click.argument("text", required=False, default="")
@@ -38,6 +39,8 @@ def search(
     data_dir: Path, as_json: bool, timeline: str, tick: int | None, limit: int, explain: bool, text: str, **parts: str
 ) -> None:
     """Find an actor's records by TEXT; without TEXT, the most important ones."""
+    if bool(timeline) != (tick is not None):
+        raise click.UsageError("--timeline and --tick are given together or not at all")
     request = search_pb2.SearchRequest(actor=_actor(parts), text=text, limit=limit, explain=explain)
     if tick is not None:
         now = common_pb2.Moment(timeline_id=timeline, tick=tick)

@@ -45,9 +45,17 @@ def loaded(file: Path | None, data_dir: Path, flags: Sequence[str]) -> Loaded:
     """The configuration: from ``file``, by default the one in the data folder, the environment, and flags."""
     own = data_dir / _CONFIG_FILE
     try:
-        return load(file=file or (own if own.is_file() else None), environment=os.environ, flags=flags)
+        return load(file=file or (own if _is_file(own) else None), environment=os.environ, flags=flags)
     except ConfigError as error:
         refuse(str(error), Exit.USAGE)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is one; a name that the system refuses is none, which is told where the folder is made."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def refuse(message: str, code: Exit) -> NoReturn:
@@ -66,10 +74,10 @@ def _plain(arguments: list[str]) -> ServeOptions | None:
             lifeline = True
         elif argument == "--data-dir":
             data_dir = next(rest, "")
-        elif argument == "--parent-pid" and (value := next(rest, "")).isdecimal():
+        elif argument == "--parent-pid" and (value := next(rest, "")).isdecimal() and int(value):
             parent_pid = int(value)
         else:
             return None
-    if not data_dir or Path(data_dir).is_file():
+    if not data_dir or _is_file(Path(data_dir)):
         return None
     return ServeOptions(Path(data_dir), parent_pid=parent_pid or None, stdin_lifeline=lifeline)

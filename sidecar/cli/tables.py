@@ -16,7 +16,13 @@ def show(rows: list[dict[str, Any]], as_json: bool, empty: str) -> None:
     if not rows:
         click.echo(empty, err=True)
         return
-    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}
+    lines = [{name: _in_one_line(value) for name, value in row.items()} for row in rows]
+    widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in lines[0]}
     click.secho("  ".join(f"{name:<{width}}" for name, width in widths.items()), bold=True)
-    for row in rows:
-        click.echo("  ".join(f"{row[name]!s:<{width}}" for name, width in widths.items()))
+    for line in lines:
+        click.echo("  ".join(f"{line[name]:<{width}}" for name, width in widths.items()).rstrip())
+
+
+def _in_one_line(value: Any) -> str:
+    """A cell's text: what would break the line, or steer a terminal, is a space."""
+    return "".join(character if character.isprintable() else " " for character in str(value))

@@ -18,7 +18,7 @@ from sidecar.compaction.tokens import CounterKind, TokenCounter
 from sidecar.compaction.windows import Asked
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2
-from sidecar.wire import time_to
+from sidecar.wire import require_known, time_to
 
 MAX_ATTEMPTS = 10
 _KINDS = {
@@ -105,12 +105,14 @@ def asked_from(request: Any, *, use_model: bool | None = None) -> Asked:
     _require_least(history_tokens, HISTORY_FLOOR, "history_tokens")
     _require_least(max_messages, 1, "max_messages")
     if isinstance(request, compaction_pb2.CompactRequest):
+        require_known(compaction_pb2.CompactionStrategy, request.strategy, "strategy")
         use_model = _STRATEGIES.get(request.strategy)
     return Asked(history_tokens, max_messages, use_model, getattr(request, "force", False))
 
 
 def counter_kind(counter: common_pb2.TokenCounter.ValueType) -> CounterKind | None:
-    """The counter that is asked for; ``None``: the best there is."""
+    """The counter that is asked for; ``None``: the best there is. Raises InvalidInput."""
+    require_known(common_pb2.TokenCounter, counter, "counter")
     return next((kind for kind, number in _KINDS.items() if number == counter), None)
 
 

@@ -11,12 +11,14 @@ Every value is checked once, here; an error names the setting, where the value c
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass
 from pathlib import Path
 from typing import Any
 
+from sidecar.errors import InvalidInput
 from sidecar.settings import Config
 
 _ENVIRONMENT = "LOREKEEPER_"
@@ -54,6 +56,7 @@ def load(*, file: Path | None, environment: Mapping[str, str], flags: Sequence[s
         if name not in known:
             raise ConfigError(f"there is no setting '{name}' ({found.origin}){_meant(name, known)}")
     values = {name: _checked(name, known[name], found) for name, found in given.items()}
+    _check_language(given.get("search.language"))
     return Loaded(_built(values), {name: found.origin for name, found in given.items()})
 
 
@@ -81,7 +84,7 @@ def printed(loaded: Loaded) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
 
 
 def _from_file(file: Path) -> dict[str, Given]:
@@ -133,6 +136,17 @@ def _checked(name: str, field: Field[Any], found: Given) -> Any:
     if not allowed:
         raise ConfigError(f"{name} is {found.value!r} ({found.origin}); it must be {_allowed(field)}")
     return value
+
+
+def _check_language(found: Given | None) -> None:
+    if found is None:
+        return
+    from sidecar.search.languages import canonical_name
+
+    try:
+        canonical_name(found.value)
+    except InvalidInput as error:
+        raise ConfigError(f"search.language is {found.value!r} ({found.origin}); {error.message}") from error
 
 
 def _number(value: Any, *, whole: bool) -> int | float | None:

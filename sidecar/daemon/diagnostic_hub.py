@@ -63,6 +63,7 @@ class DiagnosticHub:
     async def watch(self, after: int | None) -> AsyncIterator[tuple[Numbered, int]]:
         """Diagnostics with a sequence above ``after`` (None: only new ones), and how many were missed before each.
 
+        A number that this run has not reached is of an earlier run: all that is kept is told.
         Ends when the daemon stops. Raises LimitReached when too many watch.
         """
         if len(self._watchers) >= self._max_watchers:
@@ -72,7 +73,8 @@ class DiagnosticHub:
                 limit="daemon.max_watchers",
                 value=self._max_watchers,
             )
-        last = self._last() if after is None else after
+        newest = self._last()
+        last = newest if after is None else after if after <= newest else 0
         changed = asyncio.Event()
         self._watchers.add(changed)
         try:

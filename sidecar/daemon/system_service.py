@@ -11,9 +11,10 @@ from sidecar.daemon.config import Loaded, settings
 from sidecar.daemon.diagnostic_hub import DiagnosticHub, Numbered
 from sidecar.daemon.handshake import Handshake
 from sidecar.daemon.stats import CallStats
+from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import system_pb2
 from sidecar.storage.format import FORMAT
-from sidecar.wire import time_to
+from sidecar.wire import require_known, time_to
 
 CONTRACT_VERSION = "1.0"
 
@@ -89,6 +90,7 @@ class SystemService:
     async def WatchDiagnostics(
         self, request: system_pb2.WatchDiagnosticsRequest, context: Any
     ) -> AsyncIterator[system_pb2.WatchDiagnosticsResponse]:
+        _check_watch(request, self._about.loaded.config.daemon.max_watched_codes)
         after = request.after_sequence if request.HasField("after_sequence") else None
         codes = set(request.codes)
         missed = 0
@@ -102,6 +104,24 @@ class SystemService:
     async def Shutdown(self, request: system_pb2.ShutdownRequest, context: Any) -> system_pb2.ShutdownResponse:
         others = self._stats.running - 1
         return system_pb2.ShutdownResponse(running_calls=others, already_stopping=self._stop("shutdown_call"))
+
+
+def _check_watch(request: system_pb2.WatchDiagnosticsRequest, max_codes: int) -> None:
+    if request.after_sequence < 0:
+        raise InvalidInput(
+            f"after_sequence is {request.after_sequence}; it must be 0 or more",
+            reason=Reason.FIELD_INVALID,
+            field="after_sequence",
+        )
+    require_known(system_pb2.DiagnosticSeverity, request.minimum_severity, "minimum_severity")
+    if len(request.codes) > max_codes:
+        raise InvalidInput(
+            f"codes has {len(request.codes)} entries; at most {max_codes} are allowed",
+            reason=Reason.TOO_MANY_ITEMS,
+            field="codes",
+            limit="daemon.max_watched_codes",
+            value=max_codes,
+        )
 
 
 def _limits(loaded: Loaded) -> list[system_pb2.Limit]:

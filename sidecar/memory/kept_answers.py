@@ -2,8 +2,8 @@
 
 Answers are kept in memory. After a restart most calls may simply be made again: they change nothing the second time.
 What they added carries a mark of the call, by which it is not added again once it was forgotten. Calls that would do
-something else by then (forget what was added since, put back older groups, erase a new actor) are kept with their save
-as well, in ``answers.jsonl``.
+something else by then (forget what was added since, put back older groups) are kept with their save as well, in
+``answers.jsonl``.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from sidecar.memory.records import Authority, Kind, ShareKind
 from sidecar.storage.json_file import as_written
 
 _TEXTS = json.JSONDecoder()
-_TICKS_END = 2**63
+_WHOLE_END = 2**63
 _NUMBERS = (int, float)
 _KINDS = {kind.value for kind in Kind}
 _PLAIN_KINDS = sorted(_KINDS - {Kind.TURN.value})  # archived turns are counted apart
@@ -128,7 +128,7 @@ class RecordForm:
             self.archived.add(row["record"]["id"])
 
     def _number(self, number: int) -> None:
-        _require(type(number) is int and number > self._last)
+        _require(type(number) is int and self._last < number < _WHOLE_END)
         self._last = number
 
     def _new(self, record_id: str) -> None:
@@ -152,12 +152,13 @@ def _check_types(value: Mapping[str, Any], types: Mapping[str, type]) -> None:
     for name, part in value.items():
         if type(part) is not types.get(name) and name in types:
             raise TypeError("a field has another type")
+        _require(type(part) is not int or -_WHOLE_END <= part < _WHOLE_END)
 
 
 def _check_moment(value: list[Any]) -> None:
     timeline, tick, calendar = value if len(value) == 3 else (*value, "")
     typed = type(timeline) is str and type(tick) is int and type(calendar) is str
-    _require(typed and (timeline or value == moment_row(UNDATED)) and -_TICKS_END <= tick < _TICKS_END)
+    _require(typed and (timeline or value == moment_row(UNDATED)) and -_WHOLE_END <= tick < _WHOLE_END)
 
 
 def _check_texts(value: list[Any]) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from sidecar.errors import InvalidInput, Reason
-from sidecar.gen.lorekeeper.v1 import save_pb2
+from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
 from sidecar.search.languages import code_of, is_known
 from sidecar.settings import SavesSettings
+from sidecar.wire import require_known
 
 _MAX_LANGUAGES = 16
 _KEPT = 5
@@ -38,6 +39,13 @@ def settings_from(message: save_pb2.SaveSettings, limits: SavesSettings) -> dict
     """The settings as they are stored, absent fields absent. Raises InvalidInput."""
     if len(message.name) > limits.max_name_chars:
         raise _invalid("name", f"has {len(message.name)} characters; the limit is {limits.max_name_chars}")
+    check_settings(message)
+    stored: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    return stored
+
+
+def check_settings(message: save_pb2.SaveSettings) -> None:
+    """Raise InvalidInput for a language or a number that no save may have."""
     if len(message.languages) > _MAX_LANGUAGES:
         raise _invalid("languages", f"has {len(message.languages)} languages; the limit is {_MAX_LANGUAGES}")
     for place, language in enumerate(message.languages):
@@ -45,12 +53,11 @@ def settings_from(message: save_pb2.SaveSettings, limits: SavesSettings) -> dict
             raise _invalid(f"languages[{place}]", "must be a two-letter code in lower case, such as 'en'")
         if not is_known(language):
             raise _invalid(f"languages[{place}]", "is a language that no stemmer or rule is known for")
+    require_known(search_pb2.FusionMode, message.fusion.mode, "settings.fusion.mode")
     for path, (low, high) in _RANGES.items():
         value = _at(message, path)
         if value is not None and not (low <= value and (high is None or value <= high)):
             raise _invalid(path, f"is {value}; it must be from {low}" + ("" if high is None else f" to {high}"))
-    stored: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
-    return stored
 
 
 def settings_to(stored: Mapping[str, Any]) -> save_pb2.SaveSettings:

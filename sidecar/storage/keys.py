@@ -70,7 +70,7 @@ def checked_id(value: str, field: str) -> str:
         )
     if not whole.isprintable() and any(_is_control(letter) for letter in whole):
         raise InvalidInput(
-            f"{field} has control characters; an id may hold any other text",
+            f"{field} has control characters or half a surrogate pair; an id may hold any other text",
             reason=Reason.FIELD_INVALID,
             field=field,
         )

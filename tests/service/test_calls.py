@@ -11,7 +11,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from sidecar.daemon.contract import SERVICES, descriptor
-from sidecar.gen.lorekeeper.v1 import common_pb2, system_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, save_pb2, system_pb2
 
 METHODS = [
     (service, method.name, method.client_streaming, method.server_streaming)
@@ -248,3 +248,44 @@ def test_no_text_token_key_or_id_is_in_any_log_or_name(start_daemon):
         assert secret not in written
         assert secret.encode("ascii", "backslashreplace").decode() not in written
         assert secret not in names
+
+
+@pytest.mark.parametrize(
+    ("wish", "field"),
+    [
+        ({"after_sequence": -1}, "after_sequence"),
+        ({"minimum_severity": 99}, "minimum_severity"),
+        ({"codes": ["x"] * 257}, "codes"),
+    ],
+)
+def test_a_watch_that_can_tell_nothing_is_refused_by_name(client, wish, field):
+    told = failure(lambda: next(client.system.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest(**wish))))
+    assert (told.code, told.fields) == (grpc.StatusCode.INVALID_ARGUMENT, (field,))
+
+
+def test_a_watch_with_a_number_of_an_earlier_run_is_told_all_and_holds_nobody_up(client):
+    request = system_pb2.WatchDiagnosticsRequest(after_sequence=2**63 - 1)
+    watch = client.system.WatchDiagnostics(request, timeout=20)
+    assert next(watch).diagnostic.sequence == 1
+    assert client.serving()
+
+
+@pytest.mark.parametrize(
+    ("method", "request_", "field"),
+    [
+        ("Compaction/Compact", compaction_pb2.CompactRequest(strategy=99), "strategy"),
+        ("Compaction/CountTokens", compaction_pb2.CountTokensRequest(texts=["x"], counter=99), "counter"),
+        ("Save/ListCheckpoints", save_pb2.ListCheckpointsRequest(kind=99), "kind"),
+        (
+            "Save/PutSaveSettings",
+            save_pb2.PutSaveSettingsRequest(settings={"fusion": {"mode": 99}}),
+            "settings.fusion.mode",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_value_that_the_contract_does_not_have_is_refused_by_name(client, method, request_, field):
+    service, name = method.split("/")
+    path = f"/lorekeeper.v1.{service}Service/{name}"
+    told = failure(lambda: client.raw(path, request_.SerializeToString()))
+    assert (told.code, told.fields) == (grpc.StatusCode.INVALID_ARGUMENT, (field,))

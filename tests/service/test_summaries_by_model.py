@@ -63,6 +63,13 @@ def test_a_compaction_that_is_cancelled_hangs_up_on_the_model(chat, game, writer
     assert chat.summary(game.actor).version == 0
 
 
+def test_a_request_for_a_summary_tells_whose_it_is(chat, game, writer):
+    writer.standing = stream("- they talked")
+    chat.talk(game.actor, 20)
+    compacting(chat, game).result()
+    assert writer.turns[0].headers["x-coreai-role"] == "__CoreAI_ContextCompaction"
+
+
 def test_a_compaction_whose_time_is_over_hangs_up_on_the_model(chat, game, writer):
     writer.standing = SILENT
     chat.talk(game.actor, 20)

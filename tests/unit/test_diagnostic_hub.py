@@ -41,6 +41,13 @@ def test_a_late_watcher_is_told_what_is_kept():
     run(scenario)
 
 
+def test_a_watcher_of_an_earlier_run_is_told_what_is_kept_and_holds_nobody_up():
+    async def scenario():
+        assert await taken(hub_with("a", "b"), 2, after=2**63 - 1) == [(1, "a", 0), (2, "b", 0)]
+
+    run(scenario)
+
+
 def test_a_watcher_that_was_there_before_goes_on_after_what_it_saw():
     async def scenario():
         assert await taken(hub_with("a", "b", "c"), 1, after=2) == [(3, "c", 0)]

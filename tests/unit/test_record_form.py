@@ -85,7 +85,9 @@ FIELDS = [
     ({"n": 0}, {}),
     ({"n": True}, {}),
     ({"op": "rename"}, {}),
+    ({"n": 2**63}, {}),
     ({"rev": "7"}, {}),
+    ({"rev": 2**63}, {}),
     ({"hash": ""}, {}),
     ({"shares": [{"to": ["fox"], "kind": "rumour", "moment": ["world", 1]}]}, {}),
     ({}, {"id": ""}),
@@ -111,6 +113,7 @@ FIELDS = [
     ({}, {"authority": "king"}),
     ({}, {"metadata": {"a": 1}}),
     ({}, {"audience": [["fox"]]}),
+    ({}, {"ordinal": 2**63}),
     ({}, {"pinned": 1}),
 ]
 

@@ -61,7 +61,17 @@ def test_a_role_survives_the_wire(role):
         ({"role_id": "A", "allowed_tools": ["memory", 1]}, "role.allowed_tools[1]"),
         ({"role_id": "A", "allowed_tools": ["x"] * 257}, "role.allowed_tools"),
         ({"role_id": "A", "sources": [1]}, "role.sources[0]"),
+        ({"role_id": "A", "sources": [{"name": "mira"}]}, "role.sources[0]"),
+        ({"role_id": "A", "sources": [{"actor_id": "x" * 600}]}, "role.sources[0].actor_id"),
         ({"role_id": "A", "recall": {"similarity_floor": 2}}, "role.recall.similarity_floor"),
+        ({"role_id": "A", "recall": {"mode": "99"}}, "role.recall.mode"),
+        ({"role_id": "A", "recall": {"owners": [{"actor_id": 7}]}}, "role.recall.owners[0]"),
+        ({"role_id": "A", "recall": {"filter": {"colour": "red"}}}, "role.recall.filter"),
+        ({"role_id": "A", "recall": {"filter": {"kinds": [99]}}}, "role.recall.filter.kinds[0]"),
+        (
+            {"role_id": "A", "recall": {"filter": {"minimum_importance": "NaN"}}},
+            "role.recall.filter.minimum_importance",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(changes, path):

@@ -106,6 +106,7 @@ class SummaryModels:
             [WireMessage(SYSTEM, request.system), WireMessage(USER, request.user)],
             temperature=request.temperature,
             max_output_tokens=request.max_output,
+            role_id=request.role_id,
         )
         text, end = "", Answer()
         limit_ms = backend.total_timeout_ms or backend.idle_timeout_ms

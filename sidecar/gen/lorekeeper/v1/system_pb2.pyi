@@ -310,7 +310,9 @@ class WatchDiagnosticsRequest(_message.Message):
     MINIMUM_SEVERITY_FIELD_NUMBER: _builtins.int
     CODES_FIELD_NUMBER: _builtins.int
     after_sequence: _builtins.int
-    """Send also what is still kept after this sequence number. Absent: only what comes from now on. 0: all that is kept."""
+    """Send also what is still kept after this sequence number. Absent: only what comes from now on. 0, or a number that
+    this run of the daemon has not reached and so is of an earlier one: all that is kept.
+    """
     minimum_severity: Global___DiagnosticSeverity.ValueType
     """Leave out what is less severe; unspecified means INFORMATION."""
     @_builtins.property
