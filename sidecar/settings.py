@@ -99,6 +99,9 @@ class SavesSettings:
         4_294_967_296, 1_024, 1_099_511_627_776, "bytes", "the most that an imported file may unpack to"
     )
     max_archive_files: int = limit(1_000_000, 1, 10_000_000, "files", "files in an imported file or folder")
+    max_archive_object_bytes: int = limit(
+        268_435_456, 1_048_576, 17_179_869_184, "bytes", "a file of JSON, or a line of a journal, in an imported file"
+    )
     max_pack_ratio: int = limit(400, 2, 100_000, "times", "how many times its packed size a file may unpack to")
     max_skipped: int = limit(1_000, 1, 1_000, "items", "items that an import lists as not taken")
 

@@ -18,8 +18,9 @@ from sidecar.storage.save_state import SaveState
 T = TypeVar("T")
 
 
-def actor_from(message: common_pb2.Actor, *, save: str = "") -> ActorId:
-    """A checked address; blank parts take their defaults, a blank save is ``save``. Raises InvalidInput."""
+def actor_from(message: common_pb2.Actor, *, save: str = "", field: str = "actor") -> ActorId:
+    """A checked address; blank parts take their defaults, a blank save is ``save``. Raises InvalidInput that names
+    ``field``."""
     return actor_id(
         save=message.save_id or save,
         actor=message.actor_id,
@@ -27,6 +28,7 @@ def actor_from(message: common_pb2.Actor, *, save: str = "") -> ActorId:
         player=message.player_id,
         topic=message.topic_id,
         tenant=message.tenant_id,
+        field=field,
     )
 
 
@@ -61,6 +63,13 @@ def require_known(enum: Any, value: int, field: str) -> None:
         raise InvalidInput(
             f"{field} is {value}; it must be one of {', '.join(enum.keys())}", reason=Reason.FIELD_INVALID, field=field
         )
+
+
+def api_key_from(api_key: str, field: str) -> str:
+    """The key for a backend as it is. Raises InvalidInput for one that cannot stand in a request's head."""
+    if not api_key.isascii() or (api_key and not api_key.isprintable()):
+        raise InvalidInput(f"{field} must be printable ASCII", reason=Reason.FIELD_INVALID, field=field)
+    return api_key
 
 
 def state_to(state: SaveState) -> common_pb2.SaveState:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sidecar.chat.aim import Route, Routed
+from sidecar.chat.aim import Look, Route, Routed
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.memory_snapshots import MemorySnapshots
-from sidecar.chat.prompts import PromptRequest, Prompts
+from sidecar.chat.prompt_request import PromptRequest
+from sidecar.chat.prompts import Prompts
 from sidecar.chat.role_store import RoleStore
 from sidecar.chat.roles import Role
 from sidecar.chat.wire import add_messages
@@ -48,7 +49,9 @@ class Compactions:
         report: Report,
         find_writer: FindWriter,
         route: Route,
+        look: Callable[[], Look | None] = lambda: None,
     ) -> None:
+        """``look`` gives what asks servers for their windows, where there are any to ask."""
         self._conversations = conversations
         self._prompts = prompts
         self._roles = roles
@@ -58,6 +61,16 @@ class Compactions:
         self._report = report
         self._find_writer = find_writer
         self._route = route
+        self._look = look
+
+    async def look(self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "") -> None:
+        """Has the windows known that a compaction keeps to; to be awaited before :meth:`begin`."""
+        role, look = self._roles.get(who.role), self._look()
+        if look is None:
+            return
+        await look.at_speaker(role)
+        if role.summary.use_model if asked.use_model is None else asked.use_model:
+            await look.at_writer(role, backend_id or role.summary.backend_id, api_key)
 
     def begin(
         self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "", trace_id: str = ""
@@ -68,7 +81,9 @@ class Compactions:
         counter = routed.counters.best(routed.model)
         window = self._prompts.window(who, role, _request(role, routed), counter, asked)
         summariser = self._writer(role, backend_id, api_key, wanted=window.policy.wants_model)
-        pending = self._conversations.begin(who, window.policy, counter, summariser=summariser, trace_id=trace_id)
+        pending = self._conversations.begin(
+            who, window.policy, counter, summariser=summariser, trace_id=trace_id, through=asked.through
+        )
         return pending.within(window.budget)
 
     def commit(self, pending: Pending, snapshot: Snapshot) -> Summary | None:
@@ -99,6 +114,7 @@ class Compactions:
                 max_calls=self._settings.max_calls,
                 instructions=options.system_prompt,
             ),
+            writer.hang_up,
         )
 
     def summariser_for(
@@ -142,7 +158,9 @@ def _request(role: Role, routed: Routed) -> PromptRequest:
     """A turn without words, in the window that a turn would have."""
     windows = [tokens for tokens in (role.context_tokens, routed.window) if tokens]
     return PromptRequest(
-        context_tokens=min(windows, default=None), max_output_tokens=role.max_output_tokens or routed.longest or None
+        context_tokens=min(windows, default=None),
+        max_output_tokens=role.max_output_tokens or routed.longest or None,
+        text_tools=routed.text_tools,
     )
 
 

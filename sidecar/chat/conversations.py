@@ -113,11 +113,13 @@ class Conversations:
         *,
         summariser: Summariser | None = None,
         trace_id: str = "",
+        through: int | None = None,
     ) -> Pending:
-        """A compaction of the conversation as it is now. Raises Corrupt."""
+        """A compaction of the conversation as it is now, up to the message ``through``. Raises Corrupt."""
+        messages = self._histories.read(who).messages()
         return Pending(
             who,
-            self._histories.read(who).messages(),
+            tuple(message for message in messages if through is None or message.number <= through),
             self._summaries.read(who),
             policy,
             counter,

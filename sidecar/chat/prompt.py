@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any
@@ -75,6 +75,8 @@ class PromptMessage:
     content: str
     section: Section
     tokens: int = 0
+    once: bool = False
+    """Whether it goes out with the first request of a turn alone."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,13 @@ def tail_messages(
     recalled: str = "",
     tools: str = "",
     world_state: str = "",
+    must_call: str | None = None,
     as_system: bool = False,
 ) -> tuple[PromptMessage, ...]:
-    """The entries between the history and the player's line; blank ones are left out."""
+    """The entries between the history and the player's line; blank ones are left out.
+
+    ``must_call`` is for a model without native calls: the tool that it must answer with, empty for any.
+    """
     view = memory or MemoryView()
     texts = {
         Section.INSTRUCTIONS: instructions,
@@ -161,7 +167,9 @@ def tail_messages(
         Section.TOOL_AVAILABILITY: tools,
         Section.WORLD_STATE: world_state,
     }
-    return tuple(_entry(part, text, as_system=as_system) for part, text in texts.items() if text.strip())
+    entries = [_entry(part, text, as_system=as_system) for part, text in texts.items() if text.strip()]
+    forced = [] if must_call is None else [_forced_call(must_call, as_system=as_system)]
+    return (*entries, *forced)
 
 
 def conversation_messages(summary: str, recent: Iterable[Message], *, as_system: bool = False) -> list[PromptMessage]:
@@ -228,7 +236,15 @@ def _recalled(hits: Sequence[str]) -> str:
 
 
 def _entry(part: Section, text: str, *, as_system: bool) -> PromptMessage:
-    content = f"{_HEADINGS[part]}\n{text}"
+    return _framed(part, f"{_HEADINGS[part]}\n{text}", as_system=as_system)
+
+
+def _forced_call(name: str, *, as_system: bool) -> PromptMessage:
+    words = f"This time you must call {name or 'one of your tools'}: answer with its JSON object, not in words."
+    return replace(_framed(Section.TOOL_AVAILABILITY, words, as_system=as_system), once=True)
+
+
+def _framed(part: Section, content: str, *, as_system: bool) -> PromptMessage:
     return PromptMessage(SYSTEM, content, part) if as_system else PromptMessage(USER, f"{FRAME}\n{content}", part)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sidecar.chat.prompt import Attachment, Declaration, Line, Section
-from sidecar.chat.prompts import Prompt, PromptRequest, SectionSize
+from sidecar.chat.prompt_request import PromptRequest
+from sidecar.chat.prompts import Prompt, SectionSize
 from sidecar.chat.wire import require_count, require_length
-from sidecar.compaction.wire import budget_to, count_to, cuts_to, window_to
+from sidecar.compaction.wire import budget_to, count_to, window_to
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, memory_pb2
 from sidecar.settings import ChatSettings
@@ -16,13 +15,7 @@ _MAX_ATTACHMENTS = 32
 _MAX_TELEMETRY = 256
 
 
-def request_from(
-    message: chat_pb2.TurnInput,
-    tools: tuple[Declaration, ...],
-    recalled: tuple[str, ...],
-    recall_tokens: int,
-    limits: ChatSettings,
-) -> PromptRequest:
+def request_from(message: chat_pb2.TurnInput, limits: ChatSettings) -> PromptRequest:
     """A turn, as far as the prompt is concerned. Raises InvalidInput."""
     for field in ("text", "instructions", "world_state", "system_prompt"):
         require_length(getattr(message, field), f"input.{field}", limits.max_content_chars)
@@ -36,10 +29,8 @@ def request_from(
         system_prompt=message.system_prompt if message.HasField("system_prompt") else None,
         instructions=message.instructions,
         world_state=message.world_state,
-        recalled=recalled,
-        recall_tokens=recall_tokens,
-        game_tools=tools,
         allowed_tools=_allowed(message),
+        must_call=_must_call(message),
         knows_moment=message.HasField("moment"),
         context_tokens=message.context_tokens if message.HasField("context_tokens") else None,
         max_output_tokens=message.max_output_tokens if message.HasField("max_output_tokens") else None,
@@ -59,7 +50,7 @@ def line_from(message: chat_pb2.TurnInput) -> Line:
 
 
 def prompt_to(prompt: Prompt, *, stable: bool) -> chat_pb2.BuildPromptResponse:
-    """The prompt without what belongs to the save, the backend and the search."""
+    """The prompt without its cuts and what belongs to the save, the backend and the search."""
     return chat_pb2.BuildPromptResponse(
         messages=[
             chat_pb2.PromptMessage(
@@ -71,21 +62,35 @@ def prompt_to(prompt: Prompt, *, stable: bool) -> chat_pb2.BuildPromptResponse:
         sections=[_section_to(size, prompt) for size in prompt.sections],
         budget=budget_to(prompt.budget),
         window=window_to(prompt.snapshot, stored=prompt.stored, counter=prompt.counter),
-        cuts=cuts_to(prompt.cuts),
         total=count_to(prompt.tokens, prompt.counter.kind),
         stable_prefix_messages=int(stable),
     )
-
-
-def tools_from(tools: Iterable[chat_pb2.GameTool]) -> list[Declaration]:
-    """The tools that a game offers, as it gave them."""
-    return [Declaration(tool.name, tool.description, tool.parameters_json, tool.mutating) for tool in tools]
 
 
 def _allowed(message: chat_pb2.TurnInput) -> tuple[str, ...] | None:
     if message.tool_choice == chat_pb2.TOOL_CHOICE_NONE:
         return ()
     return tuple(message.allowed_tools.names) if message.HasField("allowed_tools") else None
+
+
+def _must_call(message: chat_pb2.TurnInput) -> str | None:
+    if message.tool_choice not in chat_pb2.ToolChoice.values():
+        raise InvalidInput(
+            "input.tool_choice is not one of the contract's values",
+            reason=Reason.FIELD_INVALID,
+            field="input.tool_choice",
+        )
+    if message.tool_choice == chat_pb2.TOOL_CHOICE_ANY:
+        return ""
+    if message.tool_choice != chat_pb2.TOOL_CHOICE_NAMED:
+        return None
+    if not message.tool_name:
+        raise InvalidInput(
+            "input.tool_name is empty; name the tool that must be called",
+            reason=Reason.FIELD_REQUIRED,
+            field="input.tool_name",
+        )
+    return message.tool_name
 
 
 def _tool_to(tool: Declaration) -> memory_pb2.Tool:

@@ -5,12 +5,11 @@ What a turn sends and what ``BuildPrompt`` shows come from here alone, so that t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from sidecar.chat.history_store import HistoryStore
-from sidecar.chat.memory_view import MemorySnapshot, view_memory
+from sidecar.chat.memory_view import view_memory
 from sidecar.chat.prompt import (
     Declaration,
     Frame,
@@ -26,7 +25,9 @@ from sidecar.chat.prompt import (
     tail_messages,
     tool_tokens,
 )
+from sidecar.chat.prompt_request import PromptRequest
 from sidecar.chat.roles import Role, for_source
+from sidecar.chat.tool_offers import Offer, ToolOffers
 from sidecar.compaction.budget import Budget, share_window
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.compaction.fold_memo import FoldMemo
@@ -36,34 +37,11 @@ from sidecar.compaction.summaries import SummaryStore
 from sidecar.compaction.tokens import TokenCounter
 from sidecar.compaction.windows import Asked, CompactionRules, policy_for
 from sidecar.memory.document_store import DocumentStore
-from sidecar.memory.toolbox import Tool, Toolbox
+from sidecar.memory.toolbox import Toolbox
 from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId
 
 _QUICK_CHARS = 262_144
-_DATED_TOOLS = frozenset({"remember_game_memory", "search_game_memory"})
-
-
-@dataclass(frozen=True)
-class PromptRequest:
-    """One turn, as far as the prompt is concerned. ``None``: what the role says."""
-
-    line: Line = field(default_factory=Line)
-    system_prompt: str | None = None
-    instructions: str = ""
-    world_state: str = ""
-    recalled: tuple[str, ...] = ()
-    recall_tokens: int = 0
-    game_tools: tuple[Declaration, ...] = ()
-    allowed_tools: tuple[str, ...] | None = None
-    knows_moment: bool = False
-    """Whether the turn says when it is; without that the tools for records are not offered."""
-    context_tokens: int | None = None
-    max_output_tokens: int | None = None
-    tail_as_system: bool = False
-    memory_snapshot: MemorySnapshot | None = None
-    line_kept: bool = False
-    """Whether the line is stored already, so that the history's copy is not sent beside it."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +60,25 @@ class Prompt:
 
     messages: tuple[PromptMessage, ...]
     tools: tuple[Declaration, ...]
+    """Those that go out as the wire has them."""
+    must_call: str | None
+    """As the request has it."""
     sections: tuple[SectionSize, ...]
     budget: Budget
     snapshot: Snapshot
     stored: int
     """Messages that the history held."""
+    newest: int
+    """The number of the newest of them that counted; 0: none did."""
     resend: bool
     """Whether the line repeats the last stored one, whose copy was left out."""
     recalled: int
     counter: TokenCounter
     cuts: tuple[Cut, ...]
+
+    def after_fold(self, anew: Prompt, folded: Snapshot) -> Prompt:
+        """The prompt ``anew`` in the place of this one, whose history was folded before it: with what that cut."""
+        return replace(anew, resend=self.resend, cuts=(*folded.fold_cuts, *anew.cuts))
 
     @property
     def tokens(self) -> int:
@@ -126,10 +113,9 @@ class Prompts:
         self._histories = histories
         self._summaries = summaries
         self._documents = documents
-        self._toolbox = toolbox
+        self._offers = ToolOffers(toolbox)
         self._settings = settings
         self._folds = folds
-        self._declarations: dict[str, Declaration] = {}
 
     def build(self, who: ActorId, role: Role, request: PromptRequest, counter: TokenCounter) -> Prompt:
         """The prompt of a turn. Raises Corrupt where something that it needs cannot be read."""
@@ -138,7 +124,7 @@ class Prompts:
         messages = self._histories.read(who).messages() if role.history else ()
         resend = not request.line_kept and repeats_last(messages, request.line)
         copies = int(resend or (request.line_kept and _ends_with(messages, request.line)))
-        summary = self._summaries.read(who).stored
+        summary = request.summary or self._summaries.read(who).stored
         policy = replace(window.policy, wants_model=False)
         sent_before = messages[: len(messages) - copies]
         snapshot = roll_up(sent_before, summary, policy, counter, fold=self._folds.of(who))
@@ -146,19 +132,26 @@ class Prompts:
             snapshot.summary if role.history else "", snapshot.recent, as_system=request.tail_as_system
         )
         assembled = assemble(window.frame, conversation)
-        sent = tuple(PromptMessage(m.role, m.content, m.section, counter.count(m.content)) for m in assembled)
+        sent = tuple(PromptMessage(m.role, m.content, m.section, counter.count(m.content), m.once) for m in assembled)
+        sizes = _sizes(sent, window.frame.tools, counter)
         return Prompt(
             messages=sent,
             tools=window.frame.tools,
-            sections=_sizes(sent, window.frame.tools, counter),
+            must_call=request.must_call,
+            sections=sizes,
             budget=window.budget,
             snapshot=snapshot,
             stored=len(messages),
+            newest=sent_before[-1].number if sent_before else 0,
             resend=resend,
             recalled=window.recalled,
             counter=counter,
-            cuts=(*window.cuts, *snapshot.cuts),
+            cuts=(*window.cuts, *_overflow(window.budget, sizes), *snapshot.cuts),
         )
+
+    def offer(self, who: ActorId, role: Role, request: PromptRequest) -> Offer:
+        """The tools of a turn. Raises InvalidInput where the one that must be called is not among them."""
+        return self._offers.of(who, role, request)
 
     def in_memory(self, who: ActorId) -> bool:
         """Whether a prompt can be built without the disk and in little time."""
@@ -183,49 +176,27 @@ class Prompts:
             summary_overhead=summary_overhead(counter),
         )
         policy = policy_for(_rules(role), budget, asked or Asked())
-        return Window(frame, budget, policy, recalled, (*cuts, *_overflow(budget)))
+        return Window(frame, budget, policy, recalled, cuts)
 
     def _frame(
         self, who: ActorId, role: Role, request: PromptRequest, counter: TokenCounter
     ) -> tuple[Frame, int, tuple[Cut, ...]]:
         recalled, count, cuts = recalled_text(request.recalled, max_tokens=request.recall_tokens, counter=counter)
-        tools, availability = self._tools(who, role, request)
+        offer = self.offer(who, role, request)
         memory = view_memory(self._documents.read(who), request.memory_snapshot) if role.memory_tool else None
         tail = tail_messages(
             instructions=request.instructions,
             memory=memory,
             recalled=recalled,
-            tools=availability,
+            tools=offer.note,
             world_state=request.world_state,
+            must_call=request.must_call if request.text_tools and offer.allowed else None,
             as_system=request.tail_as_system,
         )
-        prefix = prefix_text(role, system_prompt=request.system_prompt)
-        return Frame(prefix, tail, payload(request.line, role.payload_template), tools), count, cuts
-
-    def _tools(self, who: ActorId, role: Role, request: PromptRequest) -> tuple[tuple[Declaration, ...], str]:
-        """The tools that are declared, by name, and a word on them where this turn allows fewer than its role."""
-        offered_tools = self._toolbox.offered(who)
-        own = [
-            self._declared(tool) for tool in offered_tools if request.knows_moment or tool.spec.name not in _DATED_TOOLS
-        ]
-        offered = _allowed(sorted([*own, *request.game_tools], key=lambda tool: tool.name), role.allowed_tools)
-        if request.allowed_tools is None:
-            return offered, ""
-        allowed = _allowed(offered, request.allowed_tools)
-        names = ", ".join(tool.name for tool in allowed)
-        return allowed, f"You may call: {names}." if allowed else "No tool may be called in this turn."
-
-    def _declared(self, tool: Tool) -> Declaration:
-        spec = tool.spec
-        known = self._declarations.get(spec.name)
-        if known is None:
-            parameters = json.dumps(spec.parameters, ensure_ascii=False, sort_keys=True)
-            known = self._declarations[spec.name] = Declaration(spec.name, spec.description, parameters, tool.mutating)
-        return known
-
-
-def _allowed(tools: Sequence[Declaration], names: tuple[str, ...] | None) -> tuple[Declaration, ...]:
-    return tuple(tool for tool in tools if names is None or tool.name in names)
+        contract = offer.contract() if request.text_tools else ""
+        prefix = prefix_text(role, system_prompt=request.system_prompt, tool_contract=contract)
+        declared = () if request.text_tools else offer.allowed
+        return Frame(prefix, tail, payload(request.line, role.payload_template), declared), count, cuts
 
 
 def repeats_last(messages: Sequence[Message], line: Line) -> bool:
@@ -252,11 +223,12 @@ def _rules(role: Role) -> CompactionRules:
     )
 
 
-def _overflow(budget: Budget) -> tuple[Cut, ...]:
-    if not budget.overflow:
+def _overflow(budget: Budget, sizes: Sequence[SectionSize]) -> tuple[Cut, ...]:
+    excess = budget.excess(sum(size.tokens for size in sizes))
+    if not excess:
         return ()
     detail = "the parts that are always sent are larger than the window; shorten them or give a larger window"
-    return (Cut(CutKind.WINDOW, Unit.TOKENS, budget.window, budget.overflow, detail),)
+    return (Cut(CutKind.WINDOW, Unit.TOKENS, budget.window, excess, detail),)
 
 
 def _sizes(

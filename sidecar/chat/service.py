@@ -1,38 +1,27 @@
-"""ChatService: history, transcript, roles and the prompt. Turns and backends are another servicer's."""
+"""ChatService: history, transcript and roles. Prompts, turns and backends are other servicers'."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
-from sidecar.chat.aim import Aim, Route, nowhere
 from sidecar.chat.conversations import Conversations
-from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.history import History
 from sidecar.chat.history_store import HistoryStore
-from sidecar.chat.memory_view import MemorySnapshot
-from sidecar.chat.prompt_wire import prompt_to, request_from, tools_from
-from sidecar.chat.prompts import Prompts
-from sidecar.chat.recall import Recall, Recalled
-from sidecar.chat.role_messages import changes_from, info_to, recall_of
+from sidecar.chat.role_messages import changes_from, info_to
 from sidecar.chat.role_store import RoleStore
-from sidecar.chat.roles import RecallOptions
 from sidecar.chat.rows import Row, row_to_json
 from sidecar.chat.wire import (
     add_entries,
     add_messages,
-    moment_from,
     newest_page,
     rows_from_entries,
     rows_from_messages,
 )
 from sidecar.compaction.counters import Counters
-from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.compaction.wire import cuts_to
 from sidecar.errors import InvalidInput, Reason
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2
 from sidecar.settings import ChatSettings
 from sidecar.storage.keys import ActorId, trimmed_id
 from sidecar.storage.save_state import SaveStates
@@ -54,33 +43,21 @@ class ConversationService:
         *,
         conversations: Conversations,
         histories: HistoryStore,
-        prompts: Prompts,
         roles: RoleStore,
         counters: Counters,
         saves: SaveStates,
         workers: Workers,
         limits: ChatSettings,
         paging: Paging,
-        snapshot_of: Callable[[ActorId], MemorySnapshot | None],
-        route: Route,
-        aim: Aim = nowhere,
-        recall: Recall | None = None,
     ) -> None:
-        """``snapshot_of`` tells how an actor's document was last sent whole; ``aim`` which backend a turn would go to;
-        ``recall`` searches, where there is a search."""
         self._conversations = conversations
         self._histories = histories
-        self._prompts = prompts
         self._roles = roles
         self._counters = counters
         self._saves = saves
         self._workers = workers
         self._limits = limits
         self._paging = paging
-        self._snapshot_of = snapshot_of
-        self._aim = aim
-        self._route = route
-        self._recall = recall
 
     async def AppendMessages(
         self, request: chat_pb2.AppendMessagesRequest, context: Any
@@ -186,55 +163,10 @@ class ConversationService:
         existed = await self._workers.run(SaveKey("roles", ""), lambda: self._roles.delete(role_id))
         return chat_pb2.DeleteRoleResponse(existed=existed)
 
-    async def BuildPrompt(self, request: chat_pb2.BuildPromptRequest, context: Any) -> chat_pb2.BuildPromptResponse:
-        who, turn = actor_from(request.actor), request.input
-        role = self._roles.get(who.role)
-        options = recall_of(turn, role.recall)
-        tools, tool_cuts = checked_tools(tools_from(request.tools))
-        recalled, cuts = await self._recalled(who, turn, options)
-        lines = tuple(hit.line() for hit in recalled.hits)
-        aimed = await self._aim(role, turn)
-        asked = replace(
-            request_from(turn, tools, lines, options.max_tokens if options else 0, self._limits),
-            context_tokens=aimed.window or None,
-            max_output_tokens=aimed.longest or None,
-            tail_as_system=aimed.tail_as_system,
-        )
-
-        def build() -> chat_pb2.BuildPromptResponse:
-            counters = self._route(role, aimed.backend_id).counters
-            counter = counters.best(aimed.model)
-            shown = replace(asked, memory_snapshot=self._snapshot_of(who))
-            prompt = self._prompts.build(who, role, shown, counter)
-            response = prompt_to(prompt, stable=asked.system_prompt is None)
-            response.cuts.extend(cuts_to((*tool_cuts, *cuts, *counters.cuts(counter))))
-            response.recalled.extend(hit.message for hit in recalled.hits[: prompt.recalled])
-            response.degraded_reason = common_pb2.DegradedReason.ValueType(recalled.degraded)
-            response.backend_id, response.model = aimed.backend_id, aimed.model
-            if request.include_wire_json:
-                response.wire_json = json.dumps(aimed.body(prompt), ensure_ascii=False)
-            response.save.CopyFrom(state_to(self._saves.state(who.save)))
-            return response
-
-        return build() if self._prompts.in_memory(who) else await self._workers.run(who, build)
-
     async def _history(self, who: ActorId) -> History:
         """Without a thread where the history is in memory."""
         cached = self._histories.cached(who)
         return cached if cached is not None else await self._workers.run(who, lambda: self._histories.read(who))
-
-    async def _recalled(
-        self, who: ActorId, turn: chat_pb2.TurnInput, options: RecallOptions | None
-    ) -> tuple[Recalled, tuple[Cut, ...]]:
-        """What a search brings into the prompt, and what is to be told when it could not."""
-        moment = moment_from(turn, "input")
-        query = (options.text or turn.text) if options else ""
-        if options is None or not options.enabled or not query.strip():
-            return Recalled(), ()
-        if self._recall is None or moment is None:
-            why = "there is no search in this daemon" if self._recall is None else "the turn has no moment"
-            return Recalled(), (Cut(CutKind.RECALLED, Unit.HITS, 0, 0, f"nothing was searched: {why}"),)
-        return await self._recall(who, query, options, moment), ()
 
     async def _answer(self, who: ActorId, work: Callable[[], R]) -> R:
         """What ``work`` answers in a thread while nobody else works on the actor, stamped with the save's state."""

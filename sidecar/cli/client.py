@@ -29,10 +29,10 @@ class Client:
     def metadata(self) -> Sequence[tuple[str, str]]:
         return (("authorization", f"Bearer {self.handshake.token}"),)
 
-    def call(self, method: Any, request: Any) -> Any:
-        """The answer of a stub's method. Raises click.ClickException."""
+    def call(self, method: Any, request: Any, *, seconds: float = _SECONDS) -> Any:
+        """The answer of a stub's method, for which it has so long. Raises click.ClickException."""
         try:
-            return method(request, metadata=self.metadata, timeout=_SECONDS)
+            return method(request, metadata=self.metadata, timeout=seconds)
         except grpc.RpcError as error:
             raise click.ClickException(f"{error.details()} ({error.code().name})") from error
 

@@ -13,6 +13,9 @@ from sidecar.cli.options import as_json, data_dir
 from sidecar.cli.save_basics import confirmed, plain, save_stub, size, sure, the_save
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, memory_pb2_grpc, save_pb2
 
+# Checkpoints are rewritten and vectors looked through: that takes as long as there is much of it.
+_SECONDS = 600.0
+
 
 @click.group()
 def erase() -> None:
@@ -74,13 +77,12 @@ def _erase(data_dir: Path, as_json: bool, yes: bool, dry_run: bool, what: str, r
     with connected(data_dir) as client:
         method = _eraser(client, request)
         request.dry_run = True
-        counted = client.call(method, request).erased
+        counted = client.call(method, request, seconds=_SECONDS).erased
         if not dry_run:
-            if not as_json:
-                click.echo(f"This forgets {what}: {_counts(counted)}.")
+            click.echo(f"This forgets {what}: {_counts(counted)}.", err=True)
             confirmed(yes, "It cannot be undone. Erase?")
             request.dry_run = False
-            counted = client.call(method, request).erased
+            counted = client.call(method, request, seconds=_SECONDS).erased
     if as_json:
         click.echo(json.dumps(plain(counted)))
         return

@@ -172,7 +172,7 @@ def _answer_from_files(data_dir: Path, method: str, request: Any) -> Any:
     rooms = Rooms(LookingDisk(data_dir), config, serving=lambda service, can: None, report=lambda diagnostic: None)
 
     async def answer() -> Any:
-        services = (rooms.chat.service, rooms.chat.compaction_service)
+        services = (rooms.chat.service, rooms.turns.service, rooms.chat.compaction_service)
         service = next(one for one in services if hasattr(one, method))
         try:
             return await getattr(service, method)(request, None)

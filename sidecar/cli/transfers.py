@@ -7,7 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,11 @@ def export(data_dir: Path, as_json: bool, save: str, checkpoint_id: str, force: 
             request = save_pb2.ExportSaveRequest(save_id=save, checkpoint_id=checkpoint_id)
             footer = _received(client, request, out, quiet=as_json)
         partial.replace(file)
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
     if as_json:
         click.echo(json.dumps(plain(footer)))
         return
@@ -68,7 +71,13 @@ def export(data_dir: Path, as_json: bool, save: str, checkpoint_id: str, force: 
 @click.argument("source_format", metavar="FORMAT", type=click.Choice(list(_FORMATS)))
 @click.argument("source", type=click.Path(exists=True, path_type=Path))
 def import_(data_dir: Path, as_json: bool, source_format: str, source: Path, yes: bool, **more: Any) -> None:
-    """Take in a save: a file that export made, or the memory folder of CoreAI or OpenGameAgent, or a zip of it."""
+    """Take in a save.
+
+    FORMAT is lorekeeper for a file that export made, coreai or opengameagent for the memory folder of these systems, or
+    a zip file of it.
+    """
+    if source.is_dir() and source_format == "lorekeeper":
+        raise click.ClickException(f"{source} is a folder; name the file that export made")
     if more["conflict"] == "replace" and not more["dry_run"]:
         confirmed(yes, "The save is replaced; what it was is kept as a checkpoint. Import?")
     header = save_pb2.ImportHeader(

@@ -2,8 +2,8 @@
 
     window = fixed (prefix, tail, line, tools) + answer + slack + summary + recent messages
 
-When it is tight the slack is given back first; the recent messages keep a floor even if that overflows the window,
-and the overflow is told.
+When it is tight the slack is given back first; the recent messages keep a floor even if that overflows the window:
+:meth:`Budget.excess` tells by how much.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEFAULT_TRIGGER_RATIO = 0.8
 
 @dataclass(frozen=True)
 class Budget:
-    """The shares of one window, in tokens. ``overflow`` is what the fixed parts take beyond the window."""
+    """The shares of one window, in tokens."""
 
     window: int
     fixed: int
@@ -28,7 +28,10 @@ class Budget:
     slack: int
     summary: int
     history: int
-    overflow: int = 0
+
+    def excess(self, tokens: int) -> int:
+        """By how much a prompt of so many tokens passes the window, with room for its answer."""
+        return max(0, tokens + self.completion - self.window)
 
 
 def share_window(
@@ -56,7 +59,7 @@ def share_window(
     history = allowance - summary - (summary_overhead if summary else 0)
     if recent_cap > 0:
         history = min(history, max(HISTORY_FLOOR, recent_cap))
-    return Budget(window, fixed, completion, slack, summary, history, overflow=max(0, HISTORY_FLOOR - room))
+    return Budget(window, fixed, completion, slack, summary, history)
 
 
 def completion_reserve(window: int, max_output: int) -> int:

@@ -18,10 +18,16 @@ _NEAR = 16
 
 def clip(text: str, limit: int) -> str:
     """The first ``limit`` characters and a sign of what is missing. 0 leaves the sign; below 0 is no limit."""
+    return clipped(text, limit)[0]
+
+
+def clipped(text: str, limit: int) -> tuple[str, int]:
+    """What ``clip`` makes of the text, and how many characters are missing."""
     if limit < 0 or len(text) <= limit:
-        return text
+        return text, 0
     kept = text[:limit].rstrip()
-    return kept + _sign(len(text) - len(kept))
+    missing = len(text) - len(kept)
+    return kept + _sign(missing), missing
 
 
 def clip_within(text: str, limit: int) -> str:

@@ -42,6 +42,8 @@ class CutKind(StrEnum):
     """Recalled records left out to keep to their token budget."""
     WINDOW = "window"
     """The parts that cannot be cut are larger than the model's window."""
+    TOOL_SCHEMA = "tool_schema"
+    """The schema of a tool of the game, shortened in a refusal of its arguments."""
     TOOL_RESULT = "tool_result"
     """A tool's result, shortened for the model."""
     TOOL_HISTORY = "tool_history"

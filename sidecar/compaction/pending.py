@@ -31,8 +31,20 @@ class Pending:
         """The same, with the budget that its limits come from."""
         return replace(self, budget=budget)
 
+    def by_rule(self) -> Pending:
+        """The same without a model."""
+        return replace(self, summariser=None)
+
+    def hang_up(self) -> None:
+        """Nobody waits for it any more: the model is not asked any further."""
+        if self.summariser:
+            self.summariser.hang_up()
+
     def run(self) -> Snapshot:
-        """Folds what no longer fits. May take as long as a model takes; touches nothing that is stored."""
+        """Folds what no longer fits. May take as long as a model takes; touches nothing that is stored.
+
+        Raises CancelledError of ``concurrent.futures`` after :meth:`hang_up`.
+        """
         return roll_up(
             self.messages,
             self.base.stored,

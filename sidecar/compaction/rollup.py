@@ -54,6 +54,8 @@ class Snapshot:
     summarized: bool
     """Whether what is not sent verbatim is in the summary."""
     cuts: tuple[Cut, ...] = ()
+    fold_cuts: tuple[Cut, ...] = ()
+    """Those among them that folding made, which are gone once the summary is stored."""
     use: ModelUse = field(default_factory=ModelUse)
 
     @property
@@ -114,16 +116,25 @@ def _snapshot(
     text = newest_suffix(visible_text(folded.summary), policy.summary_cap, counter)
     summary = steady_suffix(text, policy.summary_reserve, counter) if policy.summary_reserve > 0 else ""
     recent, pruned = _pruned(messages[parts.split :], policy)
+    fold_cuts = (*_lost_marker_cut(parts), *folded.cuts)
     cuts = (
-        *_lost_marker_cut(parts),
-        *folded.cuts,
+        *fold_cuts,
         *_window_cut(parts.split, len(messages), "held by the rolling summary"),
         *suffix_cut(CutKind.SUMMARY_REQUEST, text, summary, counter),
         *pruned,
     )
     left_out = len(messages) - parts.split - len(recent)
     return Snapshot(
-        folded.summary, summary, recent, to_fold, parts, left_out, summarized=True, cuts=cuts, use=folded.use
+        folded.summary,
+        summary,
+        recent,
+        to_fold,
+        parts,
+        left_out,
+        summarized=True,
+        cuts=cuts,
+        fold_cuts=fold_cuts,
+        use=folded.use,
     )
 
 

@@ -39,7 +39,7 @@ from sidecar.settings import CompactionSettings
 from sidecar.storage.keys import ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import OwnKey, Workers
-from sidecar.wire import actor_from, key_from, state_to
+from sidecar.wire import actor_from, api_key_from, key_from, state_to
 
 _TRIES = 3
 _REMEMBERED_ACTORS = 1_000
@@ -49,6 +49,8 @@ R = TypeVar("R")
 
 class Rounds(Protocol):
     """Compactions of stored conversations, which belong to a room above this one."""
+
+    async def look(self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "") -> None: ...
 
     def begin(
         self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "", trace_id: str = ""
@@ -98,11 +100,12 @@ class CompactionService:
         if told is not None:
             response: compaction_pb2.CompactResponse = told["response"]
             return response
+        backend_id, api_key = checked_id(request.backend_id, "backend_id"), api_key_from(request.api_key, "api_key")
+        await self._rounds.look(who, asked, backend_id=backend_id, api_key=api_key)
         if request.messages:
             response = await self._compact_held(who, request)
         else:
-            backend_id = checked_id(request.backend_id, "backend_id")
-            response = await self._compact_stored(who, asked, backend_id, request.api_key)
+            response = await self._compact_stored(who, asked, backend_id, api_key)
         response.save.CopyFrom(state_to(self._saves.state(who.save)))
         response.duration_ms = 1_000 * (time.perf_counter() - began)
         answers.remember(key, [request.SerializeToString(deterministic=True).hex()], {"response": response})
@@ -112,6 +115,7 @@ class CompactionService:
         self, request: compaction_pb2.PreviewWindowRequest, context: Any
     ) -> compaction_pb2.PreviewWindowResponse:
         who, asked = actor_from(request.actor), asked_from(request, use_model=False)
+        await self._rounds.look(who, asked)
 
         def preview() -> compaction_pb2.PreviewWindowResponse:
             pending = self._rounds.begin(who, asked)
@@ -182,7 +186,7 @@ class CompactionService:
             begin = partial(self._rounds.begin, who, asked, backend_id=backend_id, api_key=api_key)
             pending, snapshot, saved = await self._workers.run(who, partial(self._at_once, begin))
             if snapshot is None:
-                snapshot = await self._models.run(who, pending.run)
+                snapshot = await self._models.run(who, pending.run, left=pending.hang_up)
                 saved = await self._workers.run(who, partial(self._rounds.commit, pending, snapshot))
             if saved is not None:
                 return compaction_to(pending, snapshot, saved, asked)
@@ -211,7 +215,10 @@ class CompactionService:
                 messages, request.prior_summary, target, counter, summariser=summariser, force=asked.force
             )
 
-        result = await (self._models if summariser else self._workers).run(OwnKey(who.save), run)
+        if summariser:
+            result = await self._models.run(OwnKey(who.save), run, left=summariser.hang_up)
+        else:
+            result = await self._workers.run(OwnKey(who.save), run)
         return held_to(request, messages, result, counter, asked)
 
     def _put(

@@ -77,12 +77,17 @@ class CompletionAnswer:
 Complete = Callable[[CompletionRequest], CompletionAnswer]
 
 
+def nobody_listens() -> None:
+    """Hanging up on a model that answers at once."""
+
+
 @dataclass(frozen=True)
 class Writer:
-    """A model that can be asked, and its window in tokens."""
+    """A model that can be asked by one compaction, and its window in tokens. ``hang_up`` ends the asking at once."""
 
     complete: Complete
     window: int = SummariserOptions.window
+    hang_up: Callable[[], None] = nobody_listens
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ class Summariser:
 
     complete: Complete
     options: SummariserOptions = field(default_factory=SummariserOptions)
+    hang_up: Callable[[], None] = nobody_listens
 
 
 @dataclass(frozen=True)

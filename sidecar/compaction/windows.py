@@ -33,6 +33,8 @@ class Asked:
     max_messages: int | None = None
     use_model: bool | None = None
     force: bool = False
+    through: int | None = None
+    """The number of the newest message that counts: what was said later is passed over."""
 
 
 def policy_for(rules: CompactionRules, budget: Budget, asked: Asked) -> Policy:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sidecar.chat.aim import Aim, Route, Routed, nowhere
+from sidecar.chat.aim import Look, Route, Routed
 
 if TYPE_CHECKING:
     from sidecar.chat.actor_part import ConversationPart
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from sidecar.chat.history_store import HistoryStore
     from sidecar.chat.memory_snapshots import MemorySnapshots
     from sidecar.chat.prompts import Prompts
-    from sidecar.chat.recall import Recall
     from sidecar.chat.role_store import RoleStore
     from sidecar.chat.roles import Role
     from sidecar.chat.service import ConversationService
@@ -59,15 +58,13 @@ class ChatRooms:
         toolbox: Toolbox,
         roles: RoleStore,
         paging: Paging,
-        aim: Aim = nowhere,
         route: Route | None = None,
-        recall: Recall | None = None,
+        look: Callable[[], Look | None] = lambda: None,
         find_writer: FindWriter = no_backend,
     ) -> None:
         """``records`` is where archived messages go; ``find_writer`` finds the model that writes a role's
         summaries."""
         self._records = records
-        self._recall = recall
         self._disk = disk
         self._config = config
         self._report = report
@@ -79,7 +76,7 @@ class ChatRooms:
         self._roles = roles
         self._paging = paging
         self._find_writer = find_writer
-        self._aim = aim
+        self._look = look
         self._route = route or (lambda role, backend_id: Routed(self.counters))
 
     async def close(self) -> None:
@@ -95,7 +92,12 @@ class ChatRooms:
         from sidecar.storage.workers import Workers
 
         compaction = self._config.compaction
-        return Workers(SaveGate(), threads=compaction.model_threads, queue=compaction.max_waiting_compactions)
+        return Workers(
+            SaveGate(),
+            threads=compaction.model_threads,
+            queue=compaction.max_waiting_compactions,
+            limit="compaction.max_waiting_compactions",
+        )
 
     @cached_property
     def histories(self) -> HistoryStore:
@@ -178,6 +180,7 @@ class ChatRooms:
             report=self._report,
             find_writer=self._find_writer,
             route=self._route,
+            look=self._look,
         )
 
     @cached_property
@@ -187,17 +190,12 @@ class ChatRooms:
         return ConversationService(
             conversations=self.conversations,
             histories=self.histories,
-            prompts=self.prompts,
             roles=self._roles,
             counters=self.counters,
             saves=self._saves,
             workers=self._workers,
             limits=self._config.chat,
             paging=self._paging,
-            snapshot_of=self.memory_snapshots.get,
-            aim=self._aim,
-            route=self._route,
-            recall=self._recall,
         )
 
     @cached_property

@@ -99,14 +99,22 @@ class Rooms:
     def recover(self) -> None:
         """End what a kill left half done, before anything is read."""
         if self._disk.names(self._disk.root / "exchange"):
-            self.save.files.exchanges.recover()
+            self.save.recover()
 
     def servicers(self) -> Mapping[str, Callable[[], Sequence[object]]]:
         """For each service that is built: what makes the objects that answer it."""
         return {
-            "lorekeeper.v1.MemoryService": lambda: [self.memory_service, self.records.service],
+            "lorekeeper.v1.MemoryService": lambda: [
+                self.memory_service,
+                self.records.service,
+                self.save.erasing_service,
+            ],
             "lorekeeper.v1.SearchService": lambda: [self.search.service],
-            "lorekeeper.v1.SaveService": lambda: [self.save.service, self.save.transfer_service],
+            "lorekeeper.v1.SaveService": lambda: [
+                self.save.service,
+                self.save.transfer_service,
+                self.save.erasing_service,
+            ],
             "lorekeeper.v1.ChatService": lambda: [self.chat.service, self.turns.service, self.backends.service],
             "lorekeeper.v1.CompactionService": lambda: [self.chat.compaction_service],
             _EMBEDDING: lambda: [self.embedding_service],
@@ -124,6 +132,8 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish what has begun and write what is still to be written."""
+        if "backends" in self.__dict__:
+            self.backends.hang_up()
         if "turns" in self.__dict__:
             await self.turns.close()
         if "chat" in self.__dict__:
@@ -213,8 +223,6 @@ class Rooms:
             files=self.actor_files,
             saves=self.saves,
             workers=self.workers,
-            still=self.save.access.still,
-            answers=self.records.answers,
             limits=self._config.memory,
             paging=self._paging,
         )
@@ -309,9 +317,8 @@ class Rooms:
             roles=self.roles,
             paging=self._paging,
             find_writer=lambda *asked: self.backends.summary_models.find(*asked),
-            aim=lambda role, turn: self.backends.aim(role, turn),
             route=lambda role, backend_id: self.backends.route(role, backend_id),
-            recall=self.recall,
+            look=lambda: self.backends.looking,
         )
 
     @cached_property

@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from sidecar.diagnostics import Report
     from sidecar.memory.actor_files import ActorFiles, Vectors
     from sidecar.saves.access import SaveAccess
+    from sidecar.saves.answers import Answers
     from sidecar.saves.automatic import AutomaticCheckpoints
-    from sidecar.saves.erasure import ActorCopies
+    from sidecar.saves.erasing import Erasures
+    from sidecar.saves.erasing_service import ErasingService
+    from sidecar.saves.erasure import ActorCopies, Erasure
     from sidecar.saves.parts import SavePart, SaveParts
     from sidecar.saves.save_files import SaveFiles
     from sidecar.saves.save_settings import SaveSettingsStore
@@ -89,6 +92,30 @@ class SaveRooms:
 
         return SaveAccess(self._gate, self._workers, self._config.saves)
 
+    @cached_property
+    def answers(self) -> Answers:
+        from sidecar.saves.answers import Answers
+
+        return Answers(self._disk, most=self._config.saves.kept_answers)
+
+    @cached_property
+    def erasure(self) -> Erasure:
+        from sidecar.saves.erasure import Erasure
+
+        return Erasure(self._actors, self._actor_files(), self.actor_copies, self.files, self._vectors())
+
+    @cached_property
+    def erasures(self) -> Erasures:
+        from sidecar.saves.erasing import Erasures
+
+        return Erasures(self._disk, self.files.layout, self.erasure, self.answers, self._report)
+
+    def recover(self) -> None:
+        """End the exchanges and the erasures that a kill left half done."""
+        self.files.exchanges.recover()
+        if self._disk.names(self.files.layout.exchanges):
+            self.erasures.recover()
+
     def close(self) -> None:
         """Make no more checkpoints by itself."""
         if "automatic" in self.__dict__:
@@ -103,21 +130,31 @@ class SaveRooms:
 
     @cached_property
     def service(self) -> SaveService:
-        from sidecar.saves.answers import Answers
-        from sidecar.saves.erasure import Players
         from sidecar.saves.service import SaveService
 
         self.automatic.start()
         return SaveService(
             files=self.files,
-            players=Players(self._actors, self._actor_files(), self.actor_copies, self.files, self._vectors()),
             settings=self.settings,
             states=self._saves,
             access=self.access,
-            answers=Answers(self._disk, most=self._config.saves.kept_answers),
+            answers=self.answers,
             limits=self._config.saves,
             language=self._config.search.language,
             paging=self._paging,
+        )
+
+    @cached_property
+    def erasing_service(self) -> ErasingService:
+        from sidecar.saves.erasing_service import ErasingService
+
+        return ErasingService(
+            erasures=self.erasures,
+            erasure=self.erasure,
+            answers=self.answers,
+            files=self.files,
+            states=self._saves,
+            access=self.access,
         )
 
     @cached_property

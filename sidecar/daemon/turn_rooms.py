@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sidecar.chat.aim import Aim, Routed
+    from sidecar.chat.aim import Routed
     from sidecar.chat.backends.client import BackendClient
     from sidecar.chat.backends.counting import BackendCounting
     from sidecar.chat.backends.known import KnownBackends
+    from sidecar.chat.backends.looking import Looking
     from sidecar.chat.backends.service import BackendService
     from sidecar.chat.backends.store import BackendStore
     from sidecar.chat.backends.summaries import SummaryModels
@@ -53,6 +54,11 @@ class BackendRooms:
         self._paging = paging
         self._loop = loop
 
+    def hang_up(self) -> None:
+        """No summary is waited for any more; what it was to hold stays in its history."""
+        if "summary_models" in self.__dict__:
+            self.summary_models.hang_up()
+
     @cached_property
     def store(self) -> BackendStore:
         from sidecar.chat.backends.store import BackendStore
@@ -78,6 +84,12 @@ class BackendRooms:
         return SummaryModels(self.store, self.client, self.known, self._loop)
 
     @cached_property
+    def looking(self) -> Looking:
+        from sidecar.chat.backends.looking import Looking
+
+        return Looking(self.store, self.known, self.summary_models)
+
+    @cached_property
     def counting(self) -> BackendCounting:
         from sidecar.chat.backends.counting import BackendCounting
 
@@ -86,18 +98,16 @@ class BackendRooms:
     def route(self, role: Role, backend_id: str) -> Routed:
         """Where a turn of the role would go, as far as it is known without asking. Raises NotFound."""
         from sidecar.chat.aim import Routed
+        from sidecar.chat.backends.profile import ToolChannel
         from sidecar.chat.turns.choice import chosen_backend
 
         chosen = chosen_backend(self.store, role, backend_id=backend_id)
         backend = chosen.backend
         window = backend.context_tokens if chosen.offline else self.known.told_window(backend)
-        return Routed(self.counting.of(backend), chosen.model, window, backend.max_output_tokens or 0)
-
-    @cached_property
-    def aim(self) -> Aim:
-        from sidecar.chat.turns.aiming import Aiming
-
-        return Aiming(self.store, self.known)
+        text_tools = self.known.channel(backend, chosen.model) is ToolChannel.TEXT
+        return Routed(
+            self.counting.of(backend), chosen.model, window, backend.max_output_tokens or 0, text_tools=text_tools
+        )
 
     @cached_property
     def service(self) -> BackendService:

@@ -110,10 +110,10 @@ class ActorFiles:
             return removed and removed | {"vectors": len(texts)}
         if removed is not None:
             self._saves.changed(who.save)
+        vectors = self._vectors.remove(who.save, texts)
         self._actors.erase(who)
         for part in self._parts:
             part.erased(who)
-        vectors = self._vectors.remove(who.save, texts)
         return removed and removed | {"vectors": vectors}
 
     def _damaged(self, error: Corrupt) -> None:

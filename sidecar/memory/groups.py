@@ -70,7 +70,7 @@ class GroupStore:
         known = self._known.get(save)
         if known is None:
             with self._lock:
-                known = self._known[save] = self._load(save)
+                known = self._known[save] = read_groups(self._disk, self._path(save), save)
         return known
 
     def knows(self, save: str) -> bool:
@@ -145,20 +145,22 @@ class GroupStore:
         write_json(self._disk, self._path(save), _to_json(groups))
         self._known[save] = groups
 
-    def _load(self, save: str) -> SaveGroups:
-        stored = read_json(self._disk, self._path(save))
-        try:
-            return SaveGroups() if stored is None else _from_json(stored, save)
-        except (KeyError, TypeError, ValueError) as error:
-            shown = self._path(save).relative_to(self._disk.root).as_posix()
-            raise Corrupt(
-                f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",
-                reason=Reason.STORAGE_CORRUPT,
-                file=shown,
-            ) from error
-
     def _path(self, save: str) -> Path:
         return save_folder(self._disk.root, save) / "groups.json"
+
+
+def read_groups(disk: Disk, path: Path, save: str) -> SaveGroups:
+    """The groups in a file; none where it does not exist. Raises Corrupt."""
+    stored = read_json(disk, path)
+    try:
+        return SaveGroups() if stored is None else _from_json(stored, save)
+    except (KeyError, TypeError, ValueError) as error:
+        shown = path.relative_to(disk.root).as_posix()
+        raise Corrupt(
+            f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",
+            reason=Reason.STORAGE_CORRUPT,
+            file=shown,
+        ) from error
 
 
 def any_matches(patterns: Iterable[ActorId], who: ActorId) -> bool:

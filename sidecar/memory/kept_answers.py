@@ -1,8 +1,9 @@
 """What calls with an idempotency key were told, so that a retry hears the same.
 
 Answers are kept in memory. After a restart most calls may simply be made again: they change nothing the second time.
-Those that would do something else by then (forget what was added since, put back older groups, erase a new actor) are
-kept with their save as well, in ``answers.jsonl``.
+What they added carries a mark of the call, by which it is not added again once it was forgotten. Calls that would do
+something else by then (forget what was added since, put back older groups) are kept with their save as well, in
+``answers.jsonl``.
 """
 
 from __future__ import annotations
@@ -89,6 +90,16 @@ class _AnswerFile:
             if self._disk.exists(self._folder):  # else there was nothing to change
                 self._journal.keep(key, KeptAnswer(_digest(request), answer.SerializeToString()))
             return answer  # type: ignore[no-any-return]
+
+
+def mark_of(save: str, request: Any) -> str:
+    """What tells a request with its idempotency key from every other, in 16 characters; empty without a key."""
+    return mark_of_text(save, _digest(request)) if request.idempotency_key else ""
+
+
+def mark_of_text(save: str, said: str) -> str:
+    """The same for a call that is told by a text."""
+    return _hash(f"{save}\n{said}".encode())[:16]
 
 
 def _is_same(digest: str, request: Any) -> bool:

@@ -10,7 +10,8 @@ from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.canonical_json import parse
 from sidecar.storage.keys import checked_id
 
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+#: The ticks that there are.
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Moment:
 
 
 #: When something happened of which nobody said when: before everything, on every timeline. Games cannot give it.
-UNDATED = Moment("", _LOWEST)
+UNDATED = Moment("", LOWEST)
 
 
 def checked_moment(moment: Moment, field: str) -> Moment:
@@ -43,7 +44,7 @@ def checked_moment(moment: Moment, field: str) -> Moment:
         raise InvalidInput(
             f"{field}.timeline_id is required", reason=Reason.FIELD_REQUIRED, field=f"{field}.timeline_id"
         )
-    if not _LOWEST <= moment.tick <= _HIGHEST:
+    if not LOWEST <= moment.tick <= HIGHEST:
         raise InvalidInput(
             f"{field}.tick must fit 64 bits with a sign", reason=Reason.FIELD_INVALID, field=f"{field}.tick"
         )

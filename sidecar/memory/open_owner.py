@@ -107,16 +107,17 @@ class OpenOwner:
                 records.apply(row)
                 self.deferred.append(row)
 
-    def move(self, disk: Disk, actors: Actors) -> Path:
-        """Write what was deferred through ``disk``, which need not wait for the bytes to be safe; the file to sync."""
-        if not self._journal.size():
-            actors.put(self.who)
+    def move(self, disk: Disk, actors: Actors) -> Sequence[Path]:
+        """Write what was deferred through ``disk``, which need not wait for the bytes to be safe; what to sync."""
+        made = actors.put(self.who) if not self._journal.size() else ()
         self._write(Journal(disk, self._path), list(self.deferred))
-        return self._path
+        return [*made, self._path]
 
-    def compact(self) -> None:
-        """Write the journal anew with what is left, so that what was forgotten is gone from the disk."""
+    def compact(self, *, most_gone: int) -> None:
+        """Write the journal anew with what is left, so that what was forgotten is gone from the disk, except for hashes
+        of at most ``most_gone`` ids, by which a retry is known."""
         records = self.records()
+        records.keep_gone(most_gone)
         entries = list(records.entries.values())
         rows = list(compacted(records, zip(entries, self._rows(entries), strict=True)))
         self._ensure(self.who)
@@ -149,7 +150,7 @@ class OpenOwner:
             entry = entries.get(row["record"]["id"]) if row["op"] == "add" else None
             if entry is not None and entry.number == row["n"]:
                 entry.offset, entry.length = span
-            else:
+            elif row["op"] != "gone":
                 self._dead_bytes += span.length
             self._size = span.offset + span.length
 
@@ -167,7 +168,7 @@ class OpenOwner:
 
     def _load(self) -> OwnerRecords:
         records = OwnerRecords(self.who.save)
-        self._size = 0
+        self._size = self._dead_bytes = 0
 
         def take(line: Line) -> None:
             try:
@@ -175,9 +176,11 @@ class OpenOwner:
             except (KeyError, TypeError, ValueError) as error:
                 raise self._corrupt(line.offset) from error
             self._size = line.end
+            if line.row["op"] == "gone":
+                self._dead_bytes -= line.length
 
         self._tell_torn(self._journal.scan(take))
-        self._dead_bytes = self._size - sum(entry.length for entry in records.entries.values())
+        self._dead_bytes += self._size - sum(entry.length for entry in records.entries.values())
         return records
 
     def _tell_torn(self, torn: Torn | None) -> None:

@@ -88,12 +88,13 @@ class OpenSave:
         actors = Actors(self._disk.unsynced())
         for owner in moving:
             self._move_one(owner, actors)
-        with self._lock:
-            if moving and not self._moving:
-                self._disk.sync_all(self._moved)
-                self._moved.clear()
+        if moving and not self._moving:
+            # Calls go on meanwhile: what they add waits in the new inbox, which stays.
+            self._disk.sync_all(self._moved)
+            self._moved.clear()
+            with self._lock:
                 self._inbox.moved(self._stuck, all_rows=not self._waiting)
-            return len(self._waiting)
+        return len(self._waiting)
 
     def _wait(self, owner: OpenOwner, rows: Sequence[dict[str, Any]], size: int) -> None:
         owner.defer(rows)
@@ -104,7 +105,7 @@ class OpenSave:
 
     def _move_one(self, owner: OpenOwner, actors: Actors) -> None:
         with owner.lock:
-            self._moved.append(owner.move(self._disk.unsynced(), actors))
+            self._moved += owner.move(self._disk.unsynced(), actors)
             self.note(owner)
             with self._lock:
                 self._waiting.pop(owner.who, None)

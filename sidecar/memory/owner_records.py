@@ -6,14 +6,20 @@
 
 ``n`` numbers the rows of an owner, so that a row that stands in two files after a crash counts once. A journal that
 was compacted holds fewer rows, with their numbers, and ``{"n":3,"op":"end"}`` where the last number is missing.
+
+A row of a call with an idempotency key tells it with ``"asked":"…"`` behind the hash, so that a retry adds nothing even
+where the record is gone; ``{"n":0,"op":"gone","marks":[…]}`` begins a compacted journal that keeps this of some.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
+from sidecar.memory.moments import LOWEST, Moment
 from sidecar.memory.records import RecordHead, Share, head_of, share_of, share_row
 from sidecar.storage.keys import ActorId
 
@@ -37,7 +43,11 @@ class Entry:
     length: int
     shares: tuple[Share, ...] = ()
     superseded_by: str = ""
+    #: The tick from which on it counts as superseded; None where it was not.
+    superseded_since: int | None = None
     forgotten: bool = False
+    #: What tells the call that added it, where it had an idempotency key.
+    asked: str = ""
 
     def targets(self) -> set[Hashable]:
         """Who else may know it: ids of groups, and actors."""
@@ -56,6 +66,8 @@ class OwnerRecords:
         self.changed: list[Entry] = []
         #: For each group or actor that may know records besides the owner: their ids.
         self.addressed: dict[Hashable, set[str]] = {}
+        #: What is known of records that are gone, the newest last: a hash of what asked for each and its id.
+        self.gone: dict[str, None] = {}
         self._save = save
 
     def apply(self, row: Row, offset: int = NOWHERE, length: int = 0) -> None:
@@ -67,6 +79,8 @@ class OwnerRecords:
             self._share(row)
         elif operation == "forget":
             self._forget(row["ids"])
+        elif operation == "gone":
+            self.gone.update(dict.fromkeys(row["marks"]))
         elif operation != "end":
             raise ValueError("unknown operation")
         self.last = int(row["n"])
@@ -84,6 +98,17 @@ class OwnerRecords:
         """The entries whose content has one of the hashes."""
         return [entry for entry in self.entries.values() if entry.content_hash in hashes]
 
+    def was_added(self, record_id: str, asked: str) -> bool:
+        """Whether the call that ``asked`` tells has added a record, which may be gone by now."""
+        if not asked:
+            return False
+        entry = self.entries.get(record_id)
+        return (entry is not None and entry.asked == asked) or _gone_mark(record_id, asked) in self.gone
+
+    def keep_gone(self, most: int) -> None:
+        """Keep the newest ``most`` marks of what is gone."""
+        self.gone = dict.fromkeys(list(self.gone)[-most:])
+
     def _add(self, row: Row, offset: int, length: int) -> None:
         head = head_of(row["record"])
         shares = row["shares"] if "shares" in row else row["record"].get("shares", ())
@@ -96,6 +121,8 @@ class OwnerRecords:
             length=length,
             shares=tuple(share_of(share, self._save) for share in shares),
             superseded_by=row.get("superseded_by", ""),
+            superseded_since=row.get("superseded_since", LOWEST) if "superseded_by" in row else None,
+            asked=intern(row.get("asked", "")),
         )
         self.entries[head.record_id] = entry
         self.archived += head.archived
@@ -103,6 +130,7 @@ class OwnerRecords:
         before = self.entries.get(head.supersedes)
         if before is not None:
             before.superseded_by = head.record_id
+            before.superseded_since = _since(before.head.moment, head.moment)
             self.changed.append(before)
 
     def _share(self, row: Row) -> None:
@@ -117,6 +145,8 @@ class OwnerRecords:
             entry = self.entries.pop(record_id, None)
             if entry is not None:
                 entry.forgotten = True
+                if entry.asked:
+                    self.gone[_gone_mark(record_id, entry.asked)] = None
                 self.archived -= entry.head.archived
                 self._withdraw(entry)
                 self.changed.append(entry)
@@ -133,9 +163,10 @@ class OwnerRecords:
                 del self.addressed[target]
 
 
-def add_row(record: Row, content_hash: str, revision: int) -> dict[str, Any]:
+def add_row(record: Row, content_hash: str, revision: int, asked: str = "") -> dict[str, Any]:
     """The row that adds a record, itself given as a row; its number is given when it is written."""
-    return {"op": "add", "rev": revision, "hash": content_hash, "record": record}
+    mark = {"asked": asked} if asked else {}
+    return {"op": "add", "rev": revision, "hash": content_hash, **mark, "record": record}
 
 
 def share_row_of(record_id: str, shares: Iterable[Share], revision: int) -> dict[str, Any]:
@@ -155,17 +186,29 @@ def numbered(rows: Iterable[Row], last: int) -> list[dict[str, Any]]:
 
 def compacted(records: OwnerRecords, rows: Iterable[tuple[Entry, Row]]) -> Iterator[dict[str, Any]]:
     """The rows of a journal that holds what is left: one for each entry, with what later rows had changed."""
+    if records.gone:
+        yield {"n": 0, "op": "gone", "marks": list(records.gone)}
     last = 0
     for entry, row in rows:
         kept = dict(row)
         if entry.superseded_by:
-            kept["superseded_by"] = entry.superseded_by
+            kept.update(superseded_by=entry.superseded_by, superseded_since=entry.superseded_since)
         if entry.shares:
             kept["shares"] = [share_row(share) for share in entry.shares]
         last = entry.number
         yield kept
     if last < records.last:
         yield {"n": records.last, "op": "end"}
+
+
+def _since(before: Moment, after: Moment) -> int:
+    """The tick from which on a record of ``before`` counts as superseded by one of ``after``: always, where nobody can
+    tell which came first."""
+    return after.tick if after.timeline == before.timeline else LOWEST
+
+
+def _gone_mark(record_id: str, asked: str) -> str:
+    return hashlib.sha256(f"{asked}\n{record_id}".encode()).hexdigest()[:16]
 
 
 def owner_shown(who: ActorId) -> str:

@@ -19,6 +19,7 @@ class RecordFilter:
     """Empty parts let everything pass; tags must all be there, of the other sets one is enough.
 
     Without ``at_or_before`` records of every timeline pass, but none that ever expires: nobody can tell whether it has.
+    With it a record that was superseded later passes, as it was known then.
     """
 
     scopes: frozenset[str] = frozenset()
@@ -34,11 +35,11 @@ class RecordFilter:
     authorities: frozenset[Authority] = frozenset()
     text: str = ""
 
-    def passes(self, head: RecordHead, *, superseded: bool) -> bool:
-        """Whether a record is meant, all but its ``text`` considered."""
+    def passes(self, head: RecordHead, *, superseded_since: int | None) -> bool:
+        """Whether a record is meant, all but its ``text`` considered. ``superseded_since``: the tick, if it was."""
         return (
             self._in_time(head)
-            and (self.include_superseded or not superseded)
+            and (superseded_since is None or self.include_superseded or self._is_before(superseded_since))
             and head.importance >= self.minimum_importance
             and (not self.kinds or head.kind in self.kinds)
             and (not self.scopes or head.scope in self.scopes)
@@ -51,6 +52,9 @@ class RecordFilter:
     def holds_text(self, searched: str) -> bool:
         """Whether the searched text of a record holds the filter's text, in any case."""
         return self.text.casefold() in searched.casefold()
+
+    def _is_before(self, tick: int) -> bool:
+        return self.at_or_before is not None and self.at_or_before.tick < tick
 
     def _in_time(self, head: RecordHead) -> bool:
         if self.at_or_after and not self.at_or_after.not_after(head.moment):

@@ -18,13 +18,22 @@ from sidecar.memory.records import Authority, Kind, ShareKind
 from sidecar.storage.json_file import as_written
 
 _TEXTS = json.JSONDecoder()
-_TICKS_END = 2**63
+_WHOLE_END = 2**63
 _NUMBERS = (int, float)
 _KINDS = {kind.value for kind in Kind}
 _PLAIN_KINDS = sorted(_KINDS - {Kind.TURN.value})  # archived turns are counted apart
 _AUTHORITIES = {authority.value for authority in Authority}
 _SHARE_KINDS = {kind.value for kind in ShareKind}
-_ADD = {"op": str, "rev": int, "hash": str, "record": dict, "superseded_by": str, "shares": list}
+_ADD = {
+    "op": str,
+    "rev": int,
+    "hash": str,
+    "asked": str,
+    "record": dict,
+    "superseded_by": str,
+    "superseded_since": int,
+    "shares": list,
+}
 _RECORD = {
     "id": str,
     "scope": str,
@@ -54,7 +63,7 @@ _NAMES = rf"\[{_NAME}(?:,{_NAME})*+\]"
 _WHOLE = "(?:0|[1-9][0-9]{0,17}+)"
 _MOMENT = rf"\[{_NAME},-?{_WHOLE}\]"
 _PLAIN = re.compile(
-    rf'\{{"n":(?P<n>{_WHOLE}),"op":"add","rev":{_WHOLE},"hash":{_NAME},"record":\{{"id":(?P<id>{_NAME}),'
+    rf'\{{"n":(?P<n>{_WHOLE}),"op":"add","rev":{_WHOLE},"hash":{_NAME}(?:,"asked":{_NAME})?,"record":\{{"id":(?P<id>{_NAME}),'
     rf'"scope":{_NAME},"kind":"(?:{"|".join(_PLAIN_KINDS)})","moment":{_MOMENT},"importance":(?:[01]|0\.[0-9]++|1\.0),'
     rf'"payload":(?P<payload>{_TEXT})(?:,"text":{_TEXT})?(?:,"tags":{_NAMES})?(?:,"expires":{_MOMENT})?'
     rf'(?:,"source":{_NAME})?(?:,"conversation":{_NAME})?(?:,"ordinal":{_WHOLE})?'
@@ -87,8 +96,11 @@ class RecordForm:
         self._new(plain["id"][1:-1].decode("utf-8"))
 
     def _take(self, row: Mapping[str, Any]) -> None:
-        self._number(row["n"])
         operation = row["op"]
+        if operation == "gone":
+            self._gone(row)
+            return
+        self._number(row["n"])
         if operation == "add":
             self._add(row)
         elif operation == "share":
@@ -101,6 +113,10 @@ class RecordForm:
         else:
             _require(operation == "end")
 
+    def _gone(self, row: Mapping[str, Any]) -> None:
+        _require(row["n"] == 0 and self._last == 0)
+        _check_texts(row["marks"])
+
     def _add(self, row: Mapping[str, Any]) -> None:
         _check_types(row, _ADD)
         _check_record(row["record"])
@@ -112,7 +128,7 @@ class RecordForm:
             self.archived.add(row["record"]["id"])
 
     def _number(self, number: int) -> None:
-        _require(type(number) is int and number > self._last)
+        _require(type(number) is int and self._last < number < _WHOLE_END)
         self._last = number
 
     def _new(self, record_id: str) -> None:
@@ -136,12 +152,13 @@ def _check_types(value: Mapping[str, Any], types: Mapping[str, type]) -> None:
     for name, part in value.items():
         if type(part) is not types.get(name) and name in types:
             raise TypeError("a field has another type")
+        _require(type(part) is not int or -_WHOLE_END <= part < _WHOLE_END)
 
 
 def _check_moment(value: list[Any]) -> None:
     timeline, tick, calendar = value if len(value) == 3 else (*value, "")
     typed = type(timeline) is str and type(tick) is int and type(calendar) is str
-    _require(typed and (timeline or value == moment_row(UNDATED)) and -_TICKS_END <= tick < _TICKS_END)
+    _require(typed and (timeline or value == moment_row(UNDATED)) and -_WHOLE_END <= tick < _WHOLE_END)
 
 
 def _check_texts(value: list[Any]) -> None:

@@ -10,7 +10,7 @@ from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import memory_pb2
 from sidecar.memory.embedding_marks import EmbeddingMark, EmbeddingMarks, Item
 from sidecar.memory.groups import GroupStore
-from sidecar.memory.kept_answers import KeptAnswers
+from sidecar.memory.kept_answers import KeptAnswers, mark_of
 from sidecar.memory.open_owner import entries_by_id
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import Bound, checked_record, checked_shares, require_count, required_id
@@ -73,7 +73,7 @@ class RecordService:
         def add() -> memory_pb2.AddRecordsResponse:
             self._check_threshold(request)
             given = self._new_records(who, request)
-            added = self._store.add(who.save, given)
+            added = self._store.add(who.save, given, asked=mark_of(who.save, request))
             items = [Item(owner, record, one.content_hash) for (owner, record), one in zip(given, added, strict=True)]
             if request.HasField("near_duplicate_threshold"):
                 self._marks.flag_from(items, request.near_duplicate_threshold)
@@ -123,7 +123,7 @@ class RecordService:
                     reason=Reason.FIELD_INVALID,
                     field="replacement.owner",
                 )
-            added = self._store.supersede(who, record_id, record)
+            added = self._store.supersede(who, record_id, record, asked=mark_of(who.save, request))
             (mark,) = self._marks.of([Item(owner, record, added.content_hash)])
             return memory_pb2.SupersedeRecordResponse(record=_added_to(added, mark))
 
@@ -300,7 +300,7 @@ class RecordService:
             return [
                 (who, entry)
                 for entry in entries_by_id(owner.records())
-                if wanted.passes(entry.head, superseded=bool(entry.superseded_by))
+                if wanted.passes(entry.head, superseded_since=entry.superseded_since)
                 and (not wanted.text or wanted.holds_text(searched_text(self._store.stored(owner, entry).record)))
             ]
 

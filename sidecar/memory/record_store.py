@@ -146,9 +146,15 @@ class RecordStore:
     # writing
 
     def add(
-        self, save: str, batch: Sequence[tuple[ActorId, Record]], *, field: str = "records[{}].record_id"
+        self,
+        save: str,
+        batch: Sequence[tuple[ActorId, Record]],
+        *,
+        field: str = "records[{}].record_id",
+        asked: str = "",
     ) -> list[Added]:
         """Add records, all or none; those that are there already change nothing. ``field`` names an id in errors.
+        ``asked`` tells the call, where it has an idempotency key: what it added once, it never adds again.
 
         Raises AlreadyExists for an id with other content, LimitReached, Corrupt.
         """
@@ -156,24 +162,19 @@ class RecordStore:
         if self._open.waiting_bytes() > self._limits.max_waiting_bytes:
             self._open.help_to_move(2 * len(batch))  # who adds faster than the disk moves helps to move
         with self.opened_together([who for who, _ in batch]) as owners:
-            return self._add(opened, owners, batch, field)
+            return self._add(opened, owners, batch, field, asked)
 
-    def supersede(self, who: ActorId, record_id: str, replacement: Record) -> Added:
-        """Add a record that replaces another one. The same replacement again changes nothing.
+    def supersede(self, who: ActorId, record_id: str, replacement: Record, *, asked: str = "") -> Added:
+        """Add a record that replaces another one. The same replacement again changes nothing. ``asked`` as in add.
 
         Raises NotFound, NotReady where it was replaced by another, AlreadyExists, LimitReached, Corrupt.
         """
         record = replace(replacement, head=replace(replacement.head, supersedes=record_id))
         with self.opened(who) as owner:
-            entry = _entry(owner, record_id)
-            if entry.superseded_by and entry.superseded_by != record.head.record_id:
-                raise NotReady(
-                    "the record was superseded before; supersede the one that superseded_by_id names",
-                    reason=Reason.RECORD_SUPERSEDED,
-                    field="record_id",
-                )
+            if not owner.records().was_added(record.head.record_id, asked):
+                _require_current(_entry(owner, record_id), record.head.record_id)
             opened = self._open.save(who.save)
-            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id")[0]
+            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)[0]
 
     def archive(self, who: ActorId, turns: Sequence[Record], *, most: int) -> int:
         """Add archived turns of an actor's conversation, each once; the oldest beyond ``most`` are forgotten, and how
@@ -212,7 +213,7 @@ class RecordStore:
             owner.forgetting([entries[record_id] for record_id in known])
             self._append(owner, [forget_row(known, revision)])
             if at_once or owner.worth_compacting():
-                owner.compact()
+                owner.compact(most_gone=self._limits.kept_answers)
                 self._open.save(who.save).note(owner)
             return len(known)
 
@@ -268,21 +269,22 @@ class RecordStore:
         owners: Mapping[ActorId, OpenOwner],
         batch: Sequence[tuple[ActorId, Record]],
         field: str,
+        asked: str,
     ) -> list[Added]:
         """Add records of locked owners."""
         fresh: dict[OpenOwner, dict[str, _New]] = {owner: {} for owner in owners.values()}
         added = [
-            _decided(owners[who], record, fresh[owners[who]], field.format(place))
+            _decided(owners[who], record, fresh[owners[who]], field.format(place), asked)
             for place, (who, record) in enumerate(batch)
         ]
         written = {owner: list(records.values()) for owner, records in fresh.items() if records}
         if written:
-            self._write(opened, written)
+            self._write(opened, written, asked)
             for owner in written:
                 self._trim(owner)
         return added
 
-    def _write(self, opened: OpenSave, written: Mapping[OpenOwner, Sequence[_New]]) -> None:
+    def _write(self, opened: OpenSave, written: Mapping[OpenOwner, Sequence[_New]], asked: str) -> None:
         for owner, records in written.items():
             self._require_room(owner, len(records))
         count = sum(map(len, written.values()))
@@ -291,10 +293,10 @@ class RecordStore:
             save = next(iter(written)).who.save
             self._states.ensure(save)
             revision = self._states.changed(save).revision
-            self._write_rows(
-                opened,
-                {owner: [add_row(one.row, one.digest, revision) for one in new] for owner, new in written.items()},
-            )
+            rows = {
+                owner: [add_row(one.row, one.digest, revision, asked) for one in new] for owner, new in written.items()
+            }
+            self._write_rows(opened, rows)
         finally:
             opened.catalog.release(count)
         for owner, records in written.items():
@@ -352,11 +354,15 @@ class RecordStore:
         return record
 
 
-def _decided(owner: OpenOwner, record: Record, fresh: dict[str, _New], field: str) -> Added:
-    """Whether a record is new to a locked owner; if so it is put among the ``fresh`` ones."""
+def _decided(owner: OpenOwner, record: Record, fresh: dict[str, _New], field: str, asked: str) -> Added:
+    """Whether a record is new to a locked owner; if so it is put among the ``fresh`` ones. What the same call has added
+    before is told as it was then."""
     record_id, row = record.head.record_id, record_row(record)
     digest = hash_of_row(row)
-    entry = owner.records().entries.get(record_id)
+    records = owner.records()
+    if records.was_added(record_id, asked):
+        return Added(owner.who, record_id, digest, created=True)
+    entry = records.entries.get(record_id)
     known = entry.content_hash if entry else fresh[record_id].digest if record_id in fresh else None
     if known is None:
         fresh[record_id] = _New(record, row, digest)
@@ -368,6 +374,16 @@ def _decided(owner: OpenOwner, record: Record, fresh: dict[str, _New], field: st
             field=field,
         )
     return Added(owner.who, record_id, digest, created=known is None)
+
+
+def _require_current(entry: Entry, successor: str) -> None:
+    """Raises NotReady where an entry was superseded by another one than ``successor``."""
+    if entry.superseded_by and entry.superseded_by != successor:
+        raise NotReady(
+            "the record was superseded before; supersede the one that superseded_by_id names",
+            reason=Reason.RECORD_SUPERSEDED,
+            field="record_id",
+        )
 
 
 def _entry(owner: OpenOwner, record_id: str) -> Entry:

@@ -43,7 +43,7 @@ def actor_in(message: common_pb2.Actor, save: str, field: str) -> ActorId:
             reason=Reason.FIELD_INVALID,
             field=f"{field}.save_id",
         )
-    return actor_from(message, save=save)
+    return actor_from(message, save=save, field=field)
 
 
 def owners_in(messages: Sequence[common_pb2.Actor], save: str, field: str, bound: Bound) -> list[ActorId]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sidecar.errors import InvalidInput, LorekeeperError, Reason
+from sidecar.memory.kept_answers import mark_of_text
 from sidecar.memory.moments import Moment
 from sidecar.memory.record_checks import checked_record
 from sidecar.memory.record_ids import REMEMBER, made_id, random_id
@@ -82,7 +83,7 @@ class RememberTool:
         now = now_of(call.moment, REMEMBER)
         try:
             record = checked_record(_record(who, call, now), "record", self._limits)
-            self._store.add(who.save, [(who, record)], field="memoryId")
+            self._store.add(who.save, [(who, record)], field="memoryId", asked=_mark(who, call))
         except LorekeeperError as error:
             return refused_answer(error)
         record_id = record.head.record_id
@@ -112,6 +113,12 @@ def _made(who: ActorId, call: ToolCall, now: Moment) -> str:
     if not source:
         return random_id()
     return made_id(who, source, now, turn=call.turn, place=call.call_index, tool=REMEMBER)
+
+
+def _mark(who: ActorId, call: ToolCall) -> str:
+    """What tells a call with an idempotency key from every other."""
+    parts = (call.idempotency_key, call.input_id, str(call.turn), str(call.call_index), call.arguments_json)
+    return mark_of_text(who.save, "\n".join(parts)) if call.idempotency_key else ""
 
 
 def kind_of(name: str) -> Kind:

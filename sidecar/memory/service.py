@@ -12,7 +12,6 @@ from sidecar.memory.actor_files import ActorFiles
 from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
-from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_checks import Bound
 from sidecar.memory.record_wire import moment_from, patterns_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
@@ -35,12 +34,6 @@ class _Stamped(Protocol):
 R = TypeVar("R", bound=_Stamped)
 
 
-class Still(Protocol):
-    """Has work done while no file of a save changes; ``context`` is that of the call."""
-
-    async def __call__(self, save: str, context: Any, work: Callable[[], R]) -> R: ...
-
-
 class DocumentService:
     """Reads that are cached are answered at once; everything else waits its turn for the actor, in a thread."""
 
@@ -52,8 +45,6 @@ class DocumentService:
         files: ActorFiles,
         saves: SaveStates,
         workers: Workers,
-        still: Still,
-        answers: KeptAnswers,
         limits: MemorySettings,
         paging: Paging,
     ) -> None:
@@ -62,8 +53,6 @@ class DocumentService:
         self._files = files
         self._saves = saves
         self._workers = workers
-        self._still = still
-        self._answers = answers
         self._limits = limits
         self._paging = paging
 
@@ -215,21 +204,6 @@ class DocumentService:
 
         response = await self._workers.run(SaveKey("actors", save), list_actors)
         response.save.CopyFrom(state_to(self._saves.state(save)))
-        return response
-
-    async def EraseActor(self, request: memory_pb2.EraseActorRequest, context: Any) -> memory_pb2.EraseActorResponse:
-        who = actor_from(request.actor)
-        key_from(request.idempotency_key)
-
-        def erase() -> memory_pb2.EraseActorResponse:
-            erased = self._files.erase(who, dry_run=request.dry_run)
-            return memory_pb2.EraseActorResponse(existed=erased is not None, erased=common_pb2.Erasure(**erased or {}))
-
-        def erase_once() -> memory_pb2.EraseActorResponse:
-            return self._answers.lasting(who.save, request, memory_pb2.EraseActorResponse, erase)
-
-        response = await self._still(who.save, context, erase if request.dry_run else erase_once)
-        response.save.CopyFrom(state_to(self._saves.state(who.save)))
         return response
 
     async def _read(self, who: ActorId) -> Document:

@@ -32,10 +32,11 @@ class Arguments:
         return name in self._values
 
     def value_text(self, name: str) -> str:
-        """Any JSON value, as the text that the model wrote; required."""
-        if name not in self._values:
+        """Any JSON value, null too, as the text that the model wrote; required."""
+        given = dict(_member_texts(self._text)) if self._text.strip() else {}
+        if name not in given:
             raise _wrong(name, "is required", Reason.FIELD_REQUIRED)
-        return dict(_member_texts(self._text))[name]
+        return given[name]
 
     def text(self, name: str, default: str | None = None, *, most: int) -> str:
         """A text of at most ``most`` code points; required where there is no ``default``."""

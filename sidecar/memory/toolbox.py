@@ -11,17 +11,9 @@ from sidecar.errors import AlreadyExists, Corrupt, LorekeeperError, Reason, Stal
 from sidecar.memory.document import Document, EditFailed
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.moments import Moment
+from sidecar.memory.text_contract import text_contract
 from sidecar.memory.tool import MEMORY_TOOL, ToolAnswer, ToolSpec, edit_answer, failed_answer, parse_call, read_answer
 from sidecar.storage.keys import ActorId
-
-_TEXT_CONTRACT = """\
-To call a tool, answer with one JSON object and nothing else: {"name": "<tool>", "arguments": {…}}
-You have these tools:
-"""
-_MEMORY_RULE = """\
-When you are asked to remember or note something, call memory before you answer, for example:
-{"name": "memory", "arguments": {"action": "append", "content": "The player's name is Ada."}}
-"""
 
 
 @dataclass(frozen=True)
@@ -107,12 +99,7 @@ class Toolbox:
 
     def text_contract(self, who: ActorId) -> str:
         """How a model without native tool calls is told of the tools; empty where the role has none."""
-        tools = self.offered(who)
-        if not tools:
-            return ""
-        lines = [f"- {tool.spec.name}: {tool.spec.description} Arguments: {_schema(tool)}\n" for tool in tools]
-        remembers = any(tool.spec is MEMORY_TOOL for tool in tools)
-        return _TEXT_CONTRACT + "".join(lines) + (_MEMORY_RULE if remembers else "")
+        return text_contract((tool.spec.name, tool.spec.description, _schema(tool)) for tool in self.offered(who))
 
     def call(self, who: ActorId, call: ToolCall) -> ToolAnswer:
         """Run the tool that the model means: the exact name, else the one that differs in case alone."""

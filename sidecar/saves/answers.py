@@ -71,19 +71,29 @@ class Answers:
         """Remember an answer without its ``named`` fields, and hand it on whole. Where the disk refuses, it is known
         until the daemon ends."""
         if request.key:
-            whole = answer.SerializeToString()
-            nameless = type(answer).FromString(whole)
-            for field in named:
-                nameless.ClearField(field)
-            with self._lock, suppress(LorekeeperError):
-                self._remember(request.key, whole)
-                self._journal.keep(request.key, KeptAnswer(request.content, nameless.SerializeToString()))
+            self._remember(request.key, answer.SerializeToString())
+            self.put(request.key, KeptAnswer(request.content, nameless(answer, named)))
         return answer
 
+    def put(self, key: str, kept: KeptAnswer) -> None:
+        """Remember what is known of an answer without its names."""
+        with self._lock, suppress(LorekeeperError):
+            self._journal.keep(key, kept)
+
     def _remember(self, key: str, whole: bytes) -> None:
-        self._whole[key] = whole
-        if len(self._whole) > 2 * self._most:
-            del self._whole[next(iter(self._whole))]
+        with self._lock:
+            self._whole[key] = whole
+            if len(self._whole) > 2 * self._most:
+                del self._whole[next(iter(self._whole))]
+
+
+def nameless(answer: Message, named: Sequence[str]) -> bytes:
+    """The bytes of an answer without its ``named`` fields."""
+    copy = type(answer)()
+    copy.CopyFrom(answer)
+    for field in named:
+        copy.ClearField(field)
+    return copy.SerializeToString()
 
 
 def _hash(data: bytes) -> str:

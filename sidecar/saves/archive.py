@@ -117,8 +117,16 @@ def _check_entry(entry: ZipInfo, limits: SavesSettings) -> None:
         raise invalid("it holds a link or something else that is no file")
     if entry.flag_bits & _ENCRYPTED or entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise invalid("it is packed in a way that no export uses")
+    if entry.filename.endswith(".json"):
+        check_object(entry.file_size, limits)
     if entry.file_size > max(_SMALL, limits.max_pack_ratio * entry.compress_size):
         raise too_large("times the packed size", "saves.max_pack_ratio", limits.max_pack_ratio)
+
+
+def check_object(size: int, limits: SavesSettings) -> None:
+    """Raise LimitReached for so many bytes of JSON that are read as one."""
+    if size > limits.max_archive_object_bytes:
+        raise too_large("bytes of one object", "saves.max_archive_object_bytes", limits.max_archive_object_bytes)
 
 
 def invalid(what: str) -> InvalidInput:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.json_format import ParseError
+
 from sidecar.chat.history import Caps, History
 from sidecar.chat.history_store import take_row
 from sidecar.chat.open_histories import OpenHistory
@@ -15,15 +17,30 @@ from sidecar.compaction.answers import Answers
 from sidecar.compaction.summaries import summary_from_json
 from sidecar.errors import LorekeeperError
 from sidecar.memory.document_store import document_from_json
+from sidecar.memory.groups import read_groups
 from sidecar.memory.record_form import RecordForm
+from sidecar.memory.record_wire import group_from, group_to, policy_from, policy_to
 from sidecar.saves.archive import invalid
+from sidecar.saves.settings_rules import check_settings, settings_to
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal
-from sidecar.storage.json_file import as_written, read_json
-from sidecar.storage.keys import folder_name
+from sidecar.storage.json_file import as_written, read_json, stored_number
+from sidecar.storage.keys import checked_id, folder_name
+from sidecar.storage.save_state import about_from_json
+from sidecar.wire import time_to
 
 _Counts = Mapping[str, int]
+_UNREADABLE = (
+    LorekeeperError,
+    ParseError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 _Look = Callable[[Disk, Path], _Counts]
 
 
@@ -36,7 +53,7 @@ def checked_contents(disk: Disk, folder: Path) -> Counter[str]:
     for path in _files(disk, folder):
         try:
             counted.update(counts_of(disk, path))
-        except (LorekeeperError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except _UNREADABLE as error:
             raise invalid(f"'{path.relative_to(folder).as_posix()}' in it cannot be read") from error
     return counted
 
@@ -57,6 +74,39 @@ def _files(disk: Disk, folder: Path) -> Iterator[Path]:
         if not disk.exists(path / "actor.json"):
             raise invalid(f"'{name}' in it does not say whose it is")
         yield from (path / inner for inner in disk.names(path))
+
+
+def _look_at_save(disk: Disk, path: Path) -> _Counts:
+    stored = _object(disk, path)
+    about = about_from_json(stored)
+    time_to(about.created)
+    for text in (stored["save_id"], about.forked_from, *about.timelines, *about.timelines.values()):
+        checked_id(text, "id")
+    for name in ("revision", "epoch"):
+        stored_number(disk, path, stored, name)
+    return {}
+
+
+def _look_at_settings(disk: Disk, path: Path) -> _Counts:
+    settings = {**_object(disk, path)["settings"]}
+    check_settings(settings_to(settings))
+    if None in settings.values():
+        raise ValueError("what is absent is left out")
+    return {}
+
+
+def _look_at_groups(disk: Disk, path: Path) -> _Counts:
+    groups = read_groups(disk, path, "")
+    for group in groups.groups.values():
+        group_from(group_to(group), "", "group", len(group.members))
+    policies = [*groups.owners.values(), *([groups.retention] if groups.retention else [])]
+    for policy in policies:
+        policy_from(policy_to(policy), "policy")
+    return {}
+
+
+def _look_at_inbox(disk: Disk, path: Path) -> _Counts:
+    raise ValueError("records that did not reach their owners: nothing that is whole holds any")
 
 
 def _look_at_actor(disk: Disk, path: Path) -> _Counts:
@@ -111,6 +161,11 @@ def _conversation_rows(disk: Disk, path: Path) -> int:
 
 
 _LOOKS: Mapping[str, _Look] = {
+    "save.json": _look_at_save,
+    "settings.json": _look_at_settings,
+    "groups.json": _look_at_groups,
+    "inbox.jsonl": _look_at_inbox,
+    "inbox.old.jsonl": _look_at_inbox,
     "actor.json": _look_at_actor,
     "document.json": _look_at_document,
     "records.jsonl": _look_at_records,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.errors import LorekeeperError
@@ -14,9 +15,18 @@ from sidecar.saves.layout import FILES
 from sidecar.saves.parts import SaveParts
 from sidecar.saves.save_files import SaveFiles
 from sidecar.storage.actors import Actors
+from sidecar.storage.cloning import PASSING
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import ActorId, actor_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A whole save, or whoever is meant in it."""
+
+    save: str
+    who: Who | None = None
 
 
 class ActorCopies:
@@ -53,11 +63,26 @@ class ActorCopies:
                     with self._files.checkpoints.rewriting(save, checkpoint_id):
                         self._clean(folder, names, who)
         if not dry_run:
-            self._parts.forget_mentions(self._files.layout.live(save), who, dry_run=False)
-            for folder in self._other_copies(save):
-                self._clean(folder, names, who)
-            self._files.layout.sweep(self._disk)
+            self._forget_elsewhere(save, names, who)
         return rewritten
+
+    def _forget_elsewhere(self, save: str, names: Iterable[str], who: Who) -> None:
+        layout = self._files.layout
+        self._remove_unfinished(layout.live(save))
+        self._parts.forget_mentions(layout.live(save), who, dry_run=False)
+        for folder in self._other_copies(save):
+            self._clean(folder, names, who)
+        for export in layout.exports(self._disk, save):
+            layout.set_aside(self._disk, export)
+        layout.sweep(self._disk)
+
+    def _remove_unfinished(self, folder: Path) -> None:
+        """Remove what a kill left of writes and erasures below a folder."""
+        for name in self._disk.names(folder):
+            if name.endswith(PASSING):
+                self._disk.remove(folder / name)
+            elif self._disk.is_folder(folder / name):
+                self._remove_unfinished(folder / name)
 
     def _meant(self, save: str, who: Who) -> set[str]:
         """The names of the folders of whoever is meant, in the save or any of its checkpoints."""
@@ -81,8 +106,7 @@ class ActorCopies:
 
     def _clean(self, folder: Path, names: Iterable[str], who: Who) -> None:
         for name in names:
-            if self._disk.exists(folder / name):
-                self._files.layout.set_aside(self._disk, folder / name)
+            self._files.layout.set_aside(self._disk, folder / name)
         self._parts.forget_mentions(folder, who, dry_run=False)
 
     def _checkpoints(self, save: str) -> dict[str, Path]:
@@ -96,8 +120,11 @@ class ActorCopies:
             yield from (folder / name / FILES for name in self._disk.names(folder) if name.startswith("c-"))
 
 
-class Players:
-    """Forgetting a player in a save, or all of a save."""
+class Erasure:
+    """Forgetting a save, an actor or a player in all that is kept. Every step may be done again.
+
+    Vectors go first: as long as the records are there, it is known which texts are theirs alone.
+    """
 
     def __init__(
         self, actors: Actors, actor_files: ActorFiles, copies: ActorCopies, files: SaveFiles, vectors: Vectors
@@ -108,11 +135,18 @@ class Players:
         self._files = files
         self._vectors = vectors
 
-    def erase_save(self, save: str, *, dry_run: bool) -> Mapping[str, int] | None:
-        """Forget a save; what was, or would be, removed, and None where there is nothing."""
+    def erase(self, doomed: Doomed, *, dry_run: bool = False) -> Mapping[str, int] | None:
+        """What was, or would be, removed; None where there is nothing of whoever is meant."""
+        if doomed.who is None:
+            return self._erase_save(doomed.save, dry_run)
+        if doomed.who.actor is not None:
+            return self._actor_files.erase(doomed.who.actor, dry_run=dry_run)
+        return self._forget(doomed.save, doomed.who, dry_run)
+
+    def _erase_save(self, save: str, dry_run: bool) -> Mapping[str, int] | None:
         held, texts = self._measure(save), self._vectors.doomed(save)
-        removed = self._files.erase(save, dry_run=dry_run)
         vectors = len(texts) if dry_run else self._vectors.remove(save, texts)
+        removed = self._files.erase(save, dry_run=dry_run)
         return removed and {**held, **removed, "checkpoints_rewritten": 0, "vectors": vectors}
 
     def _measure(self, save: str) -> Counter[str]:
@@ -123,8 +157,8 @@ class Players:
                 held.update(self._actor_files.measure(who) or {})
         return held
 
-    def forget(self, save: str, who: Who, *, dry_run: bool) -> Counter[str] | None:
-        """What was, or would be, removed; None where the save holds nothing of the player."""
+    def _forget(self, save: str, who: Who, dry_run: bool) -> Mapping[str, int] | None:
+        """Forget a player in a save."""
         removed: Counter[str] = Counter(checkpoints_rewritten=self._copies.forget(save, who, dry_run=dry_run))
         for actor in [actor for actor in self._actors.of_save(save) if who.meets(actor)]:
             counted = self._actor_files.erase(actor, dry_run=dry_run)

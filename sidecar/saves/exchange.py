@@ -1,4 +1,4 @@
-"""Putting a prepared folder in the place of a save, or taking a save away: all of it or nothing, also after a kill.
+"""Putting a prepared folder in the place of a save: all of it or nothing, also after a kill.
 
     exchange/s-<key>/new/            what the save is to become
     exchange/s-<key>/old/            a checkpoint of what it was, without its files yet
@@ -12,8 +12,7 @@ exchange is ended, by this process or by the next start; every step may be done 
     3. exchange/s-<key>/old  ->  checkpoints/s-<key>/<id>, where it is to be kept
     4. exchange/s-<key> is removed
 
-These are renames within one disk: they need no room, and a reader finds one state or the other. An erasure is an
-exchange for nothing, which takes the checkpoints along.
+These are renames within one disk: they need no room, and a reader finds one state or the other.
 """
 
 from __future__ import annotations
@@ -22,13 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.saves.checkpoint import Checkpoint, checkpoint_to_json
-from sidecar.saves.layout import CHECKPOINT_FILE, FILES, Layout
+from sidecar.saves.layout import CHECKPOINT_FILE, ERASING, FILES, Layout
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 
 _FORMAT = 1
 _NEW, _OLD, _INTENT = "new", "old", "intent.json"
-_EXCHANGE, _ERASE = "exchange", "erase"
 
 
 @dataclass(frozen=True)
@@ -78,17 +76,14 @@ class Exchanges:
         self._disk.make_folder(places.old)
         if safety is not None:
             write_json(self._disk, places.old / CHECKPOINT_FILE, checkpoint_to_json(safety))
-        self._commit(places, _EXCHANGE, keep=safety.checkpoint_id if safety else "")
-
-    def erase(self, save: str) -> None:
-        """Take the save and its checkpoints away."""
-        self.begin(save)
-        self._commit(self._places(save), _ERASE, keep="")
+        self._commit(places, keep=safety.checkpoint_id if safety else "")
 
     def recover(self) -> list[str]:
         """End what was intended and remove what was not, after a kill; the names of the folders that were ended."""
         ended = []
         for name in self._disk.names(self._layout.exchanges):
+            if name.startswith(ERASING):
+                continue
             stage = self._layout.exchanges / name
             if self._disk.exists(stage / _INTENT):
                 self._finish(_Places(stage, self._layout.root / "saves" / name, self._layout.all_checkpoints / name))
@@ -96,8 +91,8 @@ class Exchanges:
             self._disk.remove(stage)
         return ended
 
-    def _commit(self, places: _Places, step: str, *, keep: str) -> None:
-        write_json(self._disk, places.intent, {"format": _FORMAT, "step": step, "keep": keep})
+    def _commit(self, places: _Places, *, keep: str) -> None:
+        write_json(self._disk, places.intent, {"format": _FORMAT, "keep": keep})
         try:
             self._finish(places)
         except BaseException:
@@ -106,16 +101,12 @@ class Exchanges:
 
     def _finish(self, places: _Places) -> None:
         disk, intent = self._disk, read_json(self._disk, places.intent) or {}
-        if intent["step"] == _ERASE:
-            disk.remove(places.live)
-            disk.remove(places.checkpoints)
-        else:
-            if disk.exists(places.new):
-                if disk.exists(places.live):
-                    disk.rename(places.live, places.old / FILES)
-                disk.rename(places.new, places.live)
-            if intent["keep"] and disk.exists(places.old / FILES):
-                disk.rename(places.old, places.checkpoints / intent["keep"])
+        if disk.exists(places.new):
+            if disk.exists(places.live):
+                disk.rename(places.live, places.old / FILES)
+            disk.rename(places.new, places.live)
+        if intent["keep"] and disk.exists(places.old / FILES):
+            disk.rename(places.old, places.checkpoints / intent["keep"])
         disk.remove(places.stage)
 
     def _undo(self, places: _Places) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from sidecar.errors import LorekeeperError
+from sidecar.errors import LorekeeperError, Reason, Stale
 from sidecar.saves.archive import MANIFEST, Manifest, Packed, is_file, manifest_to_json
 from sidecar.storage.disk import Disk
 from sidecar.storage.format import FORMAT
@@ -41,7 +41,8 @@ class _Pipe:
 
 
 class Export:
-    """The pieces of the file for the save that lies in ``folder``, which nobody changes meanwhile.
+    """The pieces of the file for the save that lies in ``folder``, which nobody changes meanwhile. Where it goes,
+    because somebody in it is erased, they end with Stale.
 
     ``bytes`` and ``sha256`` are those of the whole file once all pieces were taken.
     """
@@ -69,7 +70,7 @@ class Export:
         pipe = _Pipe()
         files: dict[str, Packed] = {}
         with ZipFile(cast("IO[bytes]", pipe), "w", ZIP_DEFLATED, compresslevel=_LEVEL) as zipped:
-            for path, name in self._files():
+            for path, name in list(self._files()):
                 digest, size = hashlib.sha256(), 0
                 with zipped.open(_entry(name), "w", force_zip64=True) as packed:
                     for part in self._parts(path):
@@ -92,9 +93,15 @@ class Export:
 
     def _parts(self, path: Path) -> Iterator[bytes]:
         offset = 0
-        while part := self._disk.read(path, offset, PIECE_BYTES):
+        while part := self._read(path, offset):
             offset += len(part)
             yield part
+
+    def _read(self, path: Path, offset: int) -> bytes:
+        try:
+            return self._disk.read(path, offset, PIECE_BYTES)
+        except FileNotFoundError as error:
+            raise _gone() from error
 
     def _manifest(self, files: dict[str, Packed]) -> bytes:
         actors = [self._actor(name) for name in files if name.endswith("/actor.json")]
@@ -103,9 +110,19 @@ class Export:
     def _actor(self, name: str) -> dict[str, Any]:
         folder = name.split("/")[1]
         try:
-            return {"folder": folder, **(read_json(self._disk, self._folder / folder / "actor.json") or {})}
+            stored = read_json(self._disk, self._folder / folder / "actor.json")
         except LorekeeperError:
             return {"folder": folder}
+        if stored is None:
+            raise _gone()
+        return {"folder": folder, **stored}
+
+
+def _gone() -> Stale:
+    return Stale(
+        "the save, or somebody in it, was erased during the export: throw away what came of it, then repeat",
+        reason=Reason.SAVE_RESTORED,
+    )
 
 
 def _entry(name: str) -> ZipInfo:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from sidecar.errors import InvalidInput, Reason
-from sidecar.saves.archive import invalid, too_large
-from sidecar.saves.unpacking import open_zip
+from sidecar.saves.archive import check_object, invalid, too_large
+from sidecar.saves.unpacking import BROKEN, open_zip
 from sidecar.settings import SavesSettings
 from sidecar.storage.disk import Disk
 
@@ -52,12 +52,14 @@ def foreign_files(
 class _InFolder:
     def __init__(self, folder: Path, limits: SavesSettings) -> None:
         self._folder = folder
+        self._limits = limits
         self._left = limits.max_unpacked_bytes
         self._most = limits.max_unpacked_bytes
         self.names = sorted(self._found(limits.max_archive_files))
 
     def read(self, name: str) -> bytes:
         path = self._folder / name
+        check_object(path.lstat().st_size, self._limits)
         try:
             descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
             with os.fdopen(descriptor, "rb") as file:
@@ -89,6 +91,7 @@ class _Zipped:
         if sum(entry.file_size for entry in entries) > limits.max_unpacked_bytes:
             raise too_large("bytes", "saves.max_unpacked_bytes", limits.max_unpacked_bytes)
         self._zipped = zipped
+        self._limits = limits
         self._entries: Mapping[str, object] = {entry.filename: entry for entry in entries}
         if len(self._entries) != len(entries):
             raise invalid("a name stands in it twice")
@@ -96,10 +99,11 @@ class _Zipped:
 
     def read(self, name: str) -> bytes:
         entry = self._zipped.getinfo(name)
+        check_object(entry.file_size, self._limits)
         try:
             with self._zipped.open(entry) as packed:
                 data = packed.read(entry.file_size + 1)
-        except (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+        except BROKEN as error:
             raise invalid("a file in it is damaged") from error
         if len(data) != entry.file_size:
             raise invalid("a file in it is not as long as it says")

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
-from sidecar.errors import AlreadyExists, Reason
+from sidecar.errors import AlreadyExists, InvalidInput, Reason
 from sidecar.saves.archive import invalid
 from sidecar.saves.checkpoint import Checkpoint, Kind, Wish
 from sidecar.saves.contents import checked_contents
-from sidecar.saves.layout import SAVE_FILE
+from sidecar.saves.layout import ANSWERS_FILE, SAVE_FILE
 from sidecar.saves.merging import merge
 from sidecar.saves.save_files import SaveFiles
 from sidecar.saves.skipped import Skipped
@@ -100,15 +100,16 @@ class Importer:
         disk = self._disk.below(place).unsynced()
         staged = place / "saves" / "unpacked"
         manifest = unpack_save(disk, archive, staged, self._limits)
-        stored = read_json(disk, staged / SAVE_FILE)
-        if stored is None:
+        if not disk.exists(staged / SAVE_FILE):
             raise invalid("it has no save.json")
         target = save or checked_id(manifest.save, "save_id") or DEFAULT_SAVE
         folder = save_folder(place, target)
         disk.rename(staged, folder)
         write_json(disk, place / "format.json", {"format": manifest.store_format})
         open_format(disk)
-        return Prepared(target, folder, about_from_json(stored), checked_contents(disk, folder))
+        disk.remove(folder / ANSWERS_FILE)  # to calls on the save that it was
+        taken = checked_contents(disk, folder)
+        return Prepared(target, folder, about_from_json(read_json(disk, folder / SAVE_FILE) or {}), taken)
 
     def put(self, prepared: Prepared, conflict: Conflict) -> Imported:
         """Make it the save. Raises AlreadyExists."""
@@ -123,11 +124,23 @@ class Importer:
         safety = self._files.exchange(save, lambda staged: self._move(prepared, staged, state), _BEFORE)
         return Imported(prepared.taken, prepared.skipped, safety)
 
+    def _require_mergeable(self, prepared: Prepared) -> None:
+        """Raise InvalidInput where moments would mean others: files keep the names that their save read as others."""
+        theirs = prepared.about.timelines
+        if theirs and theirs != self._states.about(prepared.save).timelines:
+            raise InvalidInput(
+                "a fork that goes on on a timeline of its own cannot be merged into a save that does not; import it as "
+                "a save of its own",
+                reason=Reason.FIELD_INVALID,
+                field="header.conflict",
+            )
+
     def compare(self, prepared: Prepared, conflict: Conflict) -> Imported:
         """What :meth:`put` would take and pass over; nothing is changed."""
         self.check(prepared.save, conflict)
         if conflict is not Conflict.MERGE or not self._files.exists(prepared.save):
             return Imported(prepared.taken, prepared.skipped)
+        self._require_mergeable(prepared)
         place = self.workplace()
         try:
             copy = place / "merged"
@@ -138,6 +151,7 @@ class Importer:
         return Imported(taken, [*prepared.skipped, *skipped])
 
     def _merge(self, prepared: Prepared) -> Imported:
+        self._require_mergeable(prepared)
         save, merged = prepared.save, []
         state, about = self._states.state(save), self._states.about(save)
 

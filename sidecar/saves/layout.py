@@ -2,7 +2,8 @@
 
 saves/s-<key>/                            the save
 checkpoints/s-<key>/<checkpoint id>/      its checkpoints, ``files/`` is the save's folder as it was
-exchange/s-<key>/                         what is about to become the save, or to be erased; see exchange.py
+exchange/s-<key>/                         what is about to become the save; see exchange.py
+exchange/e-<random>.json                  who is being erased; see erasing.py
 exchange/x-<random>/                      what is being made; a start removes what it finds there
 exchange/d-<random>/                      what is to be removed, out of everybody's sight
 """
@@ -18,6 +19,8 @@ from sidecar.storage.keys import save_folder
 FILES = "files"
 CHECKPOINT_FILE = "checkpoint.json"
 SAVE_FILE = "save.json"
+ANSWERS_FILE = "answers.jsonl"
+ERASING = "e-"
 
 
 class Layout:
@@ -50,10 +53,20 @@ class Layout:
         """The path of a new folder of one's own, which the next start removes where it is left."""
         return self.exchanges / f"x-{secrets.token_hex(8)}"
 
+    def export(self, save: str) -> Path:
+        """The same for an export of a save, so that an erasure finds it."""
+        return self.exchanges / f"x-{self.live(save).name}-{secrets.token_hex(8)}"
+
+    def exports(self, disk: Disk, save: str) -> list[Path]:
+        """What exports of a save that are under way are made from."""
+        begins = f"x-{self.live(save).name}-"
+        return [self.exchanges / name for name in disk.names(self.exchanges) if name.startswith(begins)]
+
     def set_aside(self, disk: Disk, path: Path) -> None:
         """Take a folder out of sight at once, for :meth:`sweep`: a kill leaves no half in its place."""
-        disk.make_folder(self.exchanges)
-        disk.rename(path, self.exchanges / f"d-{secrets.token_hex(8)}")
+        if disk.exists(path):
+            disk.make_folder(self.exchanges)
+            disk.rename(path, self.exchanges / f"d-{secrets.token_hex(8)}")
 
     def sweep(self, disk: Disk) -> None:
         """Remove what was set aside. Takes as long as removing takes; others may work meanwhile."""

@@ -1,12 +1,20 @@
 """Adding one save's files to another's: what is new is taken, what is the same is there already, and what differs is
-passed over and told. Records are merged one by one."""
+passed over and told. Records are merged one by one.
+
+A conversation, which is a history with the summary of what was folded of it, is taken where the actor has none:
+messages are numbered in their own save, and two lives are not one conversation.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sidecar.memory.owner_records import OwnerRecords, numbered
+from sidecar.memory.records import Share, share_row
 from sidecar.saves.contents import counts_of
 from sidecar.saves.layout import SAVE_FILE
 from sidecar.saves.skipped import Skipped
@@ -14,39 +22,54 @@ from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal
 
 _RECORDS = "records.jsonl"
+_CONVERSATION = ("history.jsonl", "summary.json")
 
 
 def merge(disk: Disk, target: Path, source: Path) -> tuple[Counter[str], list[Skipped]]:
     """Add what lies in ``source`` to ``target``, both in the form of a save's folder; ``source`` is used up."""
-    taken: Counter[str] = Counter()
-    skipped: list[Skipped] = []
+    merged = _Merged(disk, Counter(), [])
     for name in disk.names(source):
-        if name == SAVE_FILE:
-            continue
-        if not disk.is_folder(source / name):
-            _merge_file(disk, target / name, source / name, name, taken, skipped)
-            continue
-        disk.make_folder(target / name)
-        for file in disk.names(source / name):
-            _merge_file(disk, target / name / file, source / name / file, f"{name}/{file}", taken, skipped)
-    return taken, skipped
+        if disk.is_folder(source / name):
+            merged.add_actor(target / name, source / name)
+        elif name != SAVE_FILE:
+            merged.add(target / name, source / name, name)
+    return merged.taken, merged.skipped
 
 
-def _merge_file(
-    disk: Disk, target: Path, source: Path, shown: str, taken: Counter[str], skipped: list[Skipped]
-) -> None:
-    if not disk.exists(target):
-        taken.update(counts_of(disk, source))
-        disk.rename(source, target)
-    elif disk.read(target) == disk.read(source):
-        return
-    elif source.name == _RECORDS:
-        added, conflicts = _merge_records(disk, target, source)
-        taken["records"] += added
-        if conflicts:
-            skipped.append(Skipped(shown, "record", "the id is used for other content here", conflicts))
-    else:
-        skipped.append(Skipped(shown, source.name.partition(".")[0], "there is another one here"))
+@dataclass(frozen=True)
+class _Merged:
+    """What was taken so far, and what was passed over."""
+
+    disk: Disk
+    taken: Counter[str]
+    skipped: list[Skipped]
+
+    def add_actor(self, target: Path, source: Path) -> None:
+        self.disk.make_folder(target)
+        talked = any(self.disk.exists(target / name) for name in _CONVERSATION)
+        for name in self.disk.names(source):
+            shown = f"{source.name}/{name}"
+            if talked and name in _CONVERSATION and not self.disk.exists(target / name):
+                self._pass_over(source / name, shown)
+            else:
+                self.add(target / name, source / name, shown)
+
+    def add(self, target: Path, source: Path, shown: str) -> None:
+        if not self.disk.exists(target):
+            self.taken.update(counts_of(self.disk, source))
+            self.disk.rename(source, target)
+        elif self.disk.read(target) == self.disk.read(source):
+            return
+        elif source.name == _RECORDS:
+            added, conflicts = _merge_records(self.disk, target, source)
+            self.taken["records"] += added
+            if conflicts:
+                self.skipped.append(Skipped(shown, "record", "the id is used for other content here", conflicts))
+        else:
+            self._pass_over(source, shown)
+
+    def _pass_over(self, source: Path, shown: str) -> None:
+        self.skipped.append(Skipped(shown, source.name.partition(".")[0], "there is another one here"))
 
 
 def _merge_records(disk: Disk, target: Path, source: Path) -> tuple[int, int]:
@@ -64,11 +87,17 @@ def _merge_records(disk: Disk, target: Path, source: Path) -> tuple[int, int]:
             continue
         entry = known.entries.get(record_id)
         if entry is None:
-            fresh.append({name: value for name, value in row.items() if name != "n"})
+            fresh.append(_fresh(row, incoming.entries[record_id].shares))
         conflicts += entry is not None and entry.content_hash != row["hash"]
     if fresh:
         journal.append(numbered(fresh, known.last))
     return len(fresh), conflicts
+
+
+def _fresh(row: Mapping[str, Any], shares: Sequence[Share]) -> dict[str, Any]:
+    """A row that is not numbered yet, with everyone who knew the record in the end."""
+    fresh = {name: value for name, value in row.items() if name != "n"}
+    return fresh | ({"shares": [share_row(share) for share in shares]} if shares else {})
 
 
 def _records(journal: Journal) -> OwnerRecords:

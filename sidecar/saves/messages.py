@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, save_pb2
 from sidecar.memory.moments import Moment
 from sidecar.saves.checkpoint import Checkpoint, Kind, Method
 from sidecar.saves.save_files import SaveFacts
+from sidecar.storage.keys import DEFAULT_SAVE, checked_id
 from sidecar.wire import require_known, state_to, time_to
 
 _ERASURE = frozenset(common_pb2.Erasure.DESCRIPTOR.fields_by_name)
+
+
+def save_from(save_id: str) -> str:
+    """The checked id of a save; a blank one is ``default``. Raises InvalidInput."""
+    return checked_id(save_id, "save_id") or DEFAULT_SAVE
+
+
+def required(value: str, field: str) -> str:
+    """The value. Raises InvalidInput for an empty one."""
+    if not value:
+        raise InvalidInput(f"{field} is required", reason=Reason.FIELD_REQUIRED, field=field)
+    return value
 
 
 def info_to(facts: SaveFacts, *, restoring: bool) -> save_pb2.SaveInfo:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sidecar.memory.groups import GroupStore, matches
+from sidecar.memory.groups import GroupStore, matches, read_groups
 from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_ids import TURN_PREFIX
 from sidecar.memory.record_store import RecordStore
@@ -24,6 +24,8 @@ from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import save_folder
 
 _JOURNAL = "records.jsonl"
+# Where records wait for a journal; those of a damaged one stay.
+_INBOXES = ("inbox.jsonl", "inbox.old.jsonl")
 _GROUPS = "groups.json"
 _ADD, _FORGET = b'"op":"add"', b'"op":"forget"'
 _ADD_TURN = f'"record":{{"id":"{TURN_PREFIX}'.encode()
@@ -94,6 +96,8 @@ class RecordPart:
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
         """Take erased actors out of groups, and out of whom records were shared with or told by."""
         changed = self._forget_in_groups(folder / _GROUPS, who, dry_run)
+        for name in _INBOXES:
+            changed |= self._forget_in_journal(folder / name, who, dry_run)
         for name in self._disk.names(folder):
             if name.startswith("a-"):
                 changed |= self._forget_in_journal(folder / name / _JOURNAL, who, dry_run)
@@ -115,6 +119,7 @@ class RecordPart:
         stored = read_json(self._disk, path)
         if stored is None:
             return False
+        read_groups(self._disk, path, "")  # which raises where a part of it is damaged
         groups = [
             {**group, "members": [one for one in group["members"] if not self._is_gone(path.parent, one, who)]}
             for group in stored["groups"]
@@ -141,7 +146,7 @@ class RecordPart:
             return False
         journal = Journal(self._disk, path)
         rows = [line.row for line in journal.load().lines]
-        kept = [_without(row, who) for row in rows]
+        kept = [_without(row, who) for row in rows if "owner" not in row or not _meant(row["owner"], who)]
         if kept != rows and not dry_run:
             journal.rewrite(kept)
         return kept != rows
@@ -154,10 +159,12 @@ def _may_hold(data: bytes, who: Who) -> bool:
 
 
 def _without(row: Row, who: Who) -> Row:
-    """A row of a journal without shares that go to, or come from, whoever is meant."""
+    """A row of a journal, or of an inbox, without shares that go to, or come from, whoever is meant."""
     changed = dict(row)
     if isinstance(row.get("record"), dict):
         changed["record"] = _without(row["record"], who)
+    if "rows" in row:
+        changed["rows"] = [_without(one, who) for one in row["rows"]]
     if "shares" in row:
         changed["shares"] = [_untold(share, who) for share in row["shares"] if not _meant(share["to"], who)]
     return changed

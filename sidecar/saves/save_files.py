@@ -48,7 +48,8 @@ class SaveFacts:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """What a fork is to be. Empty timelines: it goes on on the one it was on."""
+    """What a fork is to be. Empty timelines: it goes on on the one it was on. ``key`` and ``request`` are hashes for a
+    retry, empty without one."""
 
     source: str
     checkpoint_id: str
@@ -56,6 +57,8 @@ class Fork:
     name: str = ""
     new_timeline: str = ""
     old_timeline: str = ""
+    key: str = ""
+    request: str = ""
 
 
 class SaveFiles:
@@ -196,7 +199,10 @@ class SaveFiles:
         self.layout.sweep(self._disk)
 
     def fork(self, fork: Fork) -> Method:
-        """Make a new save. Raises AlreadyExists, NotFound, NotReady, Corrupt."""
+        """Make a new save, unless this very call made it before a kill. Raises AlreadyExists, NotFound, NotReady,
+        Corrupt."""
+        if (method := self._forked_before(fork)) is not None:
+            return method
         if self.exists(fork.save):
             raise AlreadyExists(
                 "new_save_id names a save that exists; choose another id or erase that save first",
@@ -232,9 +238,9 @@ class SaveFiles:
         if not dry_run:
             self._settle_if_readable(save)
             self._parts.erased(save)
-            self.exchanges.erase(save)
-            for copy in self.copies(save):
-                self._disk.remove(copy)
+            for folder in (*doomed, *self.layout.exports(self._disk, save)):
+                self.layout.set_aside(self._disk, folder)
+            self.sweep()
             self._forget(save)
             self._parts.erased(save)
         return removed
@@ -251,6 +257,11 @@ class SaveFiles:
         about = about_from_json(read_json(self._disk, staged / SAVE_FILE) or {})
         self.stamp(staged, checkpoint.save, SaveState(now.revision + 1, now.epoch + 1), about)
 
+    def _forked_before(self, fork: Fork) -> Method | None:
+        made = self._states.about(fork.save).forked_by if fork.key else {}
+        same = (made.get("key"), made.get("request")) == (fork.key, fork.request)
+        return Method(made["method"]) if same else None
+
     def _fork_into(self, staged: Path, fork: Fork) -> Method:
         if fork.checkpoint_id:
             measured = self.checkpoints.take(self.checkpoints.get(fork.source, fork.checkpoint_id), staged)
@@ -261,10 +272,12 @@ class SaveFiles:
         state, about = SaveState(int(stored.get("revision", 0))), about_from_json(stored)
         timelines = forked(about.timelines, old=fork.old_timeline, new=fork.new_timeline)
         _require_own(timelines, fork.new_timeline)
-        self.stamp(staged, fork.save, state, SaveAbout(self._clock(), fork.source, timelines))
+        method = method_of(measured)
+        made = {"key": fork.key, "request": fork.request, "method": method.value} if fork.key else {}
+        self.stamp(staged, fork.save, state, SaveAbout(self._clock(), fork.source, timelines, made))
         if fork.name:
             self._settings.rename(staged, fork.name)
-        return method_of(measured)
+        return method
 
     def stamp(self, staged: Path, save: str, state: SaveState, about: SaveAbout) -> None:
         """Write whose files these are to be."""

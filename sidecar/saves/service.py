@@ -1,33 +1,35 @@
-"""SaveService but for files that come and go: list, settings, checkpoints, restore, fork, erase."""
+"""SaveService but for files that come and go and for erasures: list, settings, checkpoints, restore, fork."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import save_pb2
 from sidecar.saves.access import SaveAccess
 from sidecar.saves.answers import Answers, Request
 from sidecar.saves.checkpoint import Checkpoint, Kind, Wish, checked_wish
-from sidecar.saves.erasure import Players
-from sidecar.saves.messages import checkpoint_to, erasure_to, info_to, kind_from, method_to, moment_from
+from sidecar.saves.messages import (
+    checkpoint_to,
+    info_to,
+    kind_from,
+    method_to,
+    moment_from,
+    required,
+    save_from,
+)
 from sidecar.saves.save_files import Fork, SaveFiles
 from sidecar.saves.save_settings import SaveSettingsStore
 from sidecar.saves.settings_rules import effective_settings, settings_from, settings_to
 from sidecar.settings import SavesSettings
-from sidecar.storage.forgetting import Who
-from sidecar.storage.keys import DEFAULT_SAVE, checked_id
+from sidecar.storage.keys import checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.wire import Page, Paging, page, state_to
 
 M = TypeVar("M", bound=Message)
-_MAX_SAVES = 1_000
 
 
 class SaveService:
@@ -37,7 +39,6 @@ class SaveService:
         self,
         *,
         files: SaveFiles,
-        players: Players,
         settings: SaveSettingsStore,
         states: SaveStates,
         access: SaveAccess,
@@ -49,7 +50,6 @@ class SaveService:
         """``language`` is that of a save that names none."""
         self._language = language
         self._files = files
-        self._players = players
         self._settings = settings
         self._states = states
         self._access = access
@@ -75,7 +75,7 @@ class SaveService:
     async def GetSaveSettings(
         self, request: save_pb2.GetSaveSettingsRequest, context: Any
     ) -> save_pb2.GetSaveSettingsResponse:
-        save = _save(request.save_id)
+        save = save_from(request.save_id)
         stored = await self._access.together(save, context, lambda: self._settings.read(save))
         return save_pb2.GetSaveSettingsResponse(
             save=state_to(self._states.state(save)),
@@ -86,7 +86,7 @@ class SaveService:
     async def PutSaveSettings(
         self, request: save_pb2.PutSaveSettingsRequest, context: Any
     ) -> save_pb2.PutSaveSettingsResponse:
-        save, asked = _save(request.save_id), Request("PutSaveSettings", request)
+        save, asked = save_from(request.save_id), Request("PutSaveSettings", request)
         stored = settings_from(request.settings, self._limits)
         if known := await self._known(asked, save_pb2.PutSaveSettingsResponse):
             known.effective.CopyFrom(self._effective(stored))
@@ -100,7 +100,7 @@ class SaveService:
     async def CreateCheckpoint(
         self, request: save_pb2.CreateCheckpointRequest, context: Any
     ) -> save_pb2.CreateCheckpointResponse:
-        save, asked, began = _save(request.save_id), Request("CreateCheckpoint", request), time.perf_counter()
+        save, asked, began = save_from(request.save_id), Request("CreateCheckpoint", request), time.perf_counter()
         moment = moment_from(request.moment) if request.HasField("moment") else None
         wish = Wish(request.name, moment, dict(request.metadata), Kind.MANUAL, asked.key, asked.content)
         wish = checked_wish(wish, self._limits)
@@ -118,7 +118,7 @@ class SaveService:
     async def ListCheckpoints(
         self, request: save_pb2.ListCheckpointsRequest, context: Any
     ) -> save_pb2.ListCheckpointsResponse:
-        save, kind = _save(request.save_id), kind_from(request.kind)
+        save, kind = save_from(request.save_id), kind_from(request.kind)
 
         def list_checkpoints() -> Page[Checkpoint]:
             return page(
@@ -140,8 +140,8 @@ class SaveService:
     async def RestoreCheckpoint(
         self, request: save_pb2.RestoreCheckpointRequest, context: Any
     ) -> save_pb2.RestoreCheckpointResponse:
-        save, asked, began = _save(request.save_id), Request("RestoreCheckpoint", request), time.perf_counter()
-        checkpoint_id = _required(request.checkpoint_id, "checkpoint_id")
+        save, asked, began = save_from(request.save_id), Request("RestoreCheckpoint", request), time.perf_counter()
+        checkpoint_id = required(request.checkpoint_id, "checkpoint_id")
         expected = request.expected_epoch if request.HasField("expected_epoch") else None
         wish = Wish("before a restore", None, {}, Kind.SAFETY, asked.key, asked.content)
 
@@ -163,8 +163,8 @@ class SaveService:
     async def DeleteCheckpoint(
         self, request: save_pb2.DeleteCheckpointRequest, context: Any
     ) -> save_pb2.DeleteCheckpointResponse:
-        save, asked = _save(request.save_id), Request("DeleteCheckpoint", request)
-        checkpoint_id = _required(request.checkpoint_id, "checkpoint_id")
+        save, asked = save_from(request.save_id), Request("DeleteCheckpoint", request)
+        checkpoint_id = required(request.checkpoint_id, "checkpoint_id")
         if known := await self._known(asked, save_pb2.DeleteCheckpointResponse):
             return known
         freed = await self._access.still(save, context, lambda: self._files.checkpoints.delete(save, checkpoint_id))
@@ -177,12 +177,14 @@ class SaveService:
     async def ForkSave(self, request: save_pb2.ForkSaveRequest, context: Any) -> save_pb2.ForkSaveResponse:
         asked, began = Request("ForkSave", request), time.perf_counter()
         fork = Fork(
-            source=_save(request.save_id),
+            source=save_from(request.save_id),
             checkpoint_id=request.checkpoint_id,
-            save=_required(checked_id(request.new_save_id, "new_save_id"), "new_save_id"),
+            save=required(checked_id(request.new_save_id, "new_save_id"), "new_save_id"),
             name=checked_wish(Wish(request.new_name), self._limits).name,
             new_timeline=checked_id(request.new_timeline_id, "new_timeline_id"),
             old_timeline=checked_id(request.old_timeline_id, "old_timeline_id"),
+            key=asked.key,
+            request=asked.content,
         )
         if known := await self._known(asked, save_pb2.ForkSaveResponse):
             if not known.HasField("info"):
@@ -194,46 +196,6 @@ class SaveService:
             save=info.save, info=info, method=method_to(method), duration_ms=_milliseconds(began)
         )
         return await self._kept(asked, response, named=("info",))
-
-    async def EraseSave(self, request: save_pb2.EraseSaveRequest, context: Any) -> save_pb2.EraseSaveResponse:
-        save, asked = _required(checked_id(request.save_id, "save_id"), "save_id"), Request("EraseSave", request)
-        if known := await self._known(asked, save_pb2.EraseSaveResponse):
-            return known
-        before = await self._access.of_none(lambda: self._files.last_state(save))
-
-        def erase() -> Mapping[str, int] | None:
-            return self._players.erase_save(save, dry_run=request.dry_run)
-
-        if request.dry_run:
-            removed = await self._access.still(save, context, erase)
-        else:
-            removed, _ = await self._access.alone(save, context, erase)
-        response = save_pb2.EraseSaveResponse(
-            save=state_to(before), existed=removed is not None, erased=erasure_to(removed)
-        )
-        return await self._kept(asked, response)
-
-    async def ErasePlayer(self, request: save_pb2.ErasePlayerRequest, context: Any) -> save_pb2.ErasePlayerResponse:
-        asked = Request("ErasePlayer", request)
-        player = _required(checked_id(request.player_id, "player_id"), "player_id")
-        who = Who(player=player, tenant=checked_id(request.tenant_id, "tenant_id"))
-        if known := await self._known(asked, save_pb2.ErasePlayerResponse):
-            return known
-        erased: Counter[str] = Counter()
-        held = []
-        for save in _saves(request.save_ids) or await self._access.of_none(lambda: list(self._files.saves())):
-            removed = await self._forget(save, who, context, dry_run=request.dry_run)
-            if removed is not None:
-                erased.update(removed)
-                held.append(await self._access.together(save, context, partial(self._info, save)))
-        response = save_pb2.ErasePlayerResponse(saves=held, erased=erasure_to(erased))
-        return await self._kept(asked, response, named=("saves",))
-
-    async def _forget(self, save: str, who: Who, context: Any, *, dry_run: bool) -> Counter[str] | None:
-        if dry_run:
-            return await self._access.together(save, context, lambda: self._players.forget(save, who, dry_run=True))
-        removed, _ = await self._access.alone(save, context, lambda: self._players.forget(save, who, dry_run=False))
-        return removed
 
     async def _known(self, asked: Request, kind: type[M]) -> M | None:
         return await self._access.of_none(lambda: self._answers.known(asked, kind)) if asked.key else None
@@ -253,28 +215,6 @@ class SaveService:
         """The checkpoint that an earlier call with the same key made, also before a kill."""
         made = self._files.checkpoints.of_save(save) if asked.key else ()
         return next((one for one in made if asked.matches(one.wish.key, one.wish.request)), None)
-
-
-def _save(save_id: str) -> str:
-    return checked_id(save_id, "save_id") or DEFAULT_SAVE
-
-
-def _saves(save_ids: Any) -> list[str]:
-    if len(save_ids) > _MAX_SAVES:
-        raise InvalidInput(
-            f"save_ids names {len(save_ids)} saves; the limit is {_MAX_SAVES}",
-            reason=Reason.TOO_MANY_ITEMS,
-            field="save_ids",
-            limit="max_saves",
-            value=_MAX_SAVES,
-        )
-    return list(dict.fromkeys(map(_save, save_ids)))
-
-
-def _required(value: str, field: str) -> str:
-    if not value:
-        raise InvalidInput(f"{field} is required", reason=Reason.FIELD_REQUIRED, field=field)
-    return value
 
 
 def _milliseconds(began: float) -> float:

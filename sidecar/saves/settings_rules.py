@@ -39,6 +39,13 @@ def settings_from(message: save_pb2.SaveSettings, limits: SavesSettings) -> dict
     """The settings as they are stored, absent fields absent. Raises InvalidInput."""
     if len(message.name) > limits.max_name_chars:
         raise _invalid("name", f"has {len(message.name)} characters; the limit is {limits.max_name_chars}")
+    check_settings(message)
+    stored: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    return stored
+
+
+def check_settings(message: save_pb2.SaveSettings) -> None:
+    """Raise InvalidInput for a language or a number that no save may have."""
     if len(message.languages) > _MAX_LANGUAGES:
         raise _invalid("languages", f"has {len(message.languages)} languages; the limit is {_MAX_LANGUAGES}")
     for place, language in enumerate(message.languages):
@@ -51,8 +58,6 @@ def settings_from(message: save_pb2.SaveSettings, limits: SavesSettings) -> dict
         value = _at(message, path)
         if value is not None and not (low <= value and (high is None or value <= high)):
             raise _invalid(path, f"is {value}; it must be from {low}" + ("" if high is None else f" to {high}"))
-    stored: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
-    return stored
 
 
 def settings_to(stored: Mapping[str, Any]) -> save_pb2.SaveSettings:

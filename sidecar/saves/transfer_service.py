@@ -100,7 +100,8 @@ class TransferService:
     def _snapshot(self, save: str, checkpoint_id: str) -> tuple[Path, SaveFacts]:
         """The save as it is, or was, in a workplace of its own, and what is told of it."""
         self._files.require(save)
-        place = self._importer.workplace()
+        place = self._files.layout.export(save)
+        self._disk.make_folder(place)
         checkpoint = self._files.snapshot(save, checkpoint_id, place / "save")
         facts = self._files.facts(save)
         if checkpoint is not None:
@@ -138,7 +139,7 @@ class TransferService:
             )
         if source.archive is None:
             raise InvalidInput(
-                "no file follows the header: send what ExportSave gave, in pieces",
+                "no file follows the header, or an empty one; send what an export made",
                 reason=Reason.FIELD_REQUIRED,
                 field="chunk",
             )

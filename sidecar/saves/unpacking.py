@@ -15,13 +15,14 @@ from typing import Any, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from sidecar.errors import LimitReached, Reason
-from sidecar.saves.archive import MANIFEST, Manifest, Packed, checked_entries, invalid, manifest_from_json
+from sidecar.saves.archive import MANIFEST, Manifest, Packed, check_object, checked_entries, invalid, manifest_from_json
 from sidecar.settings import SavesSettings
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import unique_names
 
 _PIECE_BYTES = 1_048_576
-_BROKEN = (BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError, RuntimeError)
+# What a zip file raises that is damaged.
+BROKEN = (BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError, RuntimeError)
 
 
 class Upload:
@@ -84,7 +85,7 @@ def open_zip(disk: Disk, path: Path) -> ZipFile:
     """The zip file at ``path``. Raises InvalidInput where it is none."""
     try:
         return ZipFile(io.BufferedReader(cast("io.RawIOBase", _DiskFile(disk, path)), _PIECE_BYTES))
-    except _BROKEN as error:
+    except BROKEN as error:
         raise invalid("it is no zip file, or a damaged one") from error
 
 
@@ -100,31 +101,33 @@ def unpack_save(disk: Disk, archive: Path, folder: Path, limits: SavesSettings) 
         for inner in sorted(folders):
             disk.make_folder(inner)
         for name, entry in entries.items():
-            _unpack(zipped, entry, manifest.files[name], disk, folder / name.removeprefix("save/"))
+            _unpack(zipped, entry, manifest.files[name], disk, folder / name.removeprefix("save/"), limits)
     return manifest
 
 
 def _manifest(zipped: ZipFile, entry: ZipInfo) -> dict[str, object]:
     try:
         value = json.loads(zipped.read(entry), object_pairs_hook=unique_names)
-    except (*_BROKEN, RecursionError) as error:
+    except (*BROKEN, RecursionError) as error:
         raise invalid("its manifest cannot be read") from error
     if not isinstance(value, dict):
         raise invalid("its manifest cannot be read")
     return value
 
 
-def _unpack(zipped: ZipFile, entry: ZipInfo, expected: Packed, disk: Disk, path: Path) -> None:
-    digest, size = hashlib.sha256(), 0
+def _unpack(zipped: ZipFile, entry: ZipInfo, expected: Packed, disk: Disk, path: Path, limits: SavesSettings) -> None:
+    digest, size, line = hashlib.sha256(), 0, 0
     try:
         with zipped.open(entry) as packed:
             while piece := packed.read(_PIECE_BYTES):
                 size += len(piece)
                 if size > expected.bytes:
                     break
+                check_object(line + len(piece.partition(b"\n")[0]), limits)
+                line = len(piece.rpartition(b"\n")[2]) + (0 if b"\n" in piece else line)
                 digest.update(piece)
                 disk.append(path, piece)
-    except _BROKEN as error:
+    except BROKEN as error:
         raise invalid("a file in it is damaged") from error
     if (size, digest.hexdigest()) != (expected.bytes, expected.sha256):
         raise invalid("a file in it is not what the manifest says")

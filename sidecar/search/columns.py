@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sidecar.memory.moments import UNDATED
+from sidecar.memory.moments import HIGHEST, UNDATED, Moment
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.records import RecordHead
@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_NEVER = 2**63 - 1
+_NEVER = HIGHEST
 
 
 class Labels:
@@ -59,7 +59,7 @@ class Columns:
         self._conversations = Column("int64")
         self._ordinals = Column("int64")
         self._found = Column("bool")
-        self._superseded = Column("bool")
+        self._superseded = Column("int64")
         self._labels = {
             "timeline": Labels(lambda head: head.moment.timeline),
             "kinds": Labels(lambda head: head.kind),
@@ -84,14 +84,14 @@ class Columns:
         for row in self._view.changed[self._changes :]:
             entry = self._view.entries[row]
             self._found.put(row, not entry.forgotten)
-            self._superseded.put(row, bool(entry.superseded_by))
+            self._superseded.put(row, _bounded(entry.superseded_since))
         self._changes = len(self._view.changed)
 
     def allowed(self, wanted: RecordFilter) -> Bools:
         """Which rows pass the filter, all but its ``text`` considered."""
         mask = self._in_time(wanted)
         if not wanted.include_superseded:
-            mask &= ~self._superseded.data
+            mask &= _after(self._superseded.data, wanted.at_or_before)
         if wanted.minimum_importance > 0:
             mask &= self._importances.data >= wanted.minimum_importance
         for name in ("kinds", "scopes", "authorities"):
@@ -158,10 +158,10 @@ class Columns:
             for tag in head.tags:
                 self._tags.setdefault(tag, array("I")).append(row)
         self._ticks.extend([head.moment.tick for head in heads])
-        self._expiries.extend([min(head.expires.tick, _NEVER - 1) if head.expires else _NEVER for head in heads])
+        self._expiries.extend([_bounded(head.expires.tick if head.expires else None) for head in heads])
         self._importances.extend([head.importance for head in heads])
         self._found.extend([not entry.forgotten for entry in entries])
-        self._superseded.extend([bool(entry.superseded_by) for entry in entries])
+        self._superseded.extend([_bounded(entry.superseded_since) for entry in entries])
         for column, values in (
             (self._lengths, self._view.lengths),
             (self._conversations, self._view.conversations),
@@ -179,11 +179,21 @@ class Columns:
             mask &= self._labels["timeline"].among([since.timeline])
             mask &= self._ticks.data >= since.tick
         if not wanted.include_expired:
-            # The highest tick stands for "never", so "now" is compared without ever reaching it.
-            mask &= self._expiries.data > min(now.tick, _NEVER - 1) if now else self._expiries.data == _NEVER
+            mask &= _after(self._expiries.data, now)
         return mask
 
     def _marked(self, rows: Sequence[int]) -> Bools:
         mask = np.zeros(len(self), dtype=bool)
         mask[np.array(rows, np.int64)] = True
         return mask
+
+
+def _bounded(tick: int | None) -> int:
+    """A tick in a column, where the highest one stands for "never"."""
+    return _NEVER if tick is None else min(tick, _NEVER - 1)
+
+
+def _after(ticks: Ints, now: Moment | None) -> Bools:
+    """What has not come yet; without "now", what never comes. "Now" is compared without ever reaching "never"."""
+    after: Bools = ticks > min(now.tick, _NEVER - 1) if now else ticks == _NEVER
+    return after

@@ -43,8 +43,6 @@ class VectorErasure:
         """Remove the vectors of texts that were :meth:`doomed`, and what is in memory of the save; how many there
         were."""
         self._matrices.forget(save)
-        if not texts:
-            return 0
         try:
             removed = self._vectors.remove(texts)
             self._vectors.empty_log()

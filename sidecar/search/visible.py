@@ -101,5 +101,5 @@ def _passing(view: OwnerView, rows: Iterable[int], wanted: RecordFilter) -> list
     return [
         row
         for row in rows
-        if not (entry := entries[row]).forgotten and passes(entry.head, superseded=bool(entry.superseded_by))
+        if not (entry := entries[row]).forgotten and passes(entry.head, superseded_since=entry.superseded_since)
     ]

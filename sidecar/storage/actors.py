@@ -52,12 +52,12 @@ class Actors:
         self._known[who] = folder
         return folder
 
-    def put(self, who: ActorId) -> Path:
-        """The actor's folder, with its ``actor.json`` written anew: for an actor that another safe file vouches for."""
+    def put(self, who: ActorId) -> tuple[Path, Path]:
+        """The actor's folder and its ``actor.json``, written anew: for an actor that another safe file vouches for."""
         folder = self.folder(who)
         self._disk.make_folder(folder)
         write_json(self._disk, folder / "actor.json", _written(who))
-        return folder
+        return folder, folder / "actor.json"
 
     def of_save(
         self, save: str, *, after: str = "", damaged: Callable[[Corrupt], None] | None = None

@@ -241,11 +241,12 @@ class FileDisk:
         if path != self.root:
             self.make_folder(path.parent)
         with self._told(path), self._writing():
-            if path == self.root:
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            else:
-                path.mkdir(mode=0o700, exist_ok=True)
-            self._refuse_links(path)
+            try:
+                path.mkdir(mode=0o700, parents=path == self.root)
+            except FileExistsError:
+                self._refuse_links(path)
+                if not self.is_folder(path):
+                    raise
             self._sync_folder(path.parent)
 
     def names(self, path: Path) -> list[str]:

@@ -29,22 +29,30 @@ class ActorId:
 
 
 def actor_id(
-    *, save: str = "", actor: str = "", role: str = "", player: str = "", topic: str = "", tenant: str = ""
+    *,
+    save: str = "",
+    actor: str = "",
+    role: str = "",
+    player: str = "",
+    topic: str = "",
+    tenant: str = "",
+    field: str = "actor",
 ) -> ActorId:
-    """A checked address: parts trimmed, a blank save is ``default``, a blank role is ``Creator``.
+    """A checked address: parts trimmed, a blank save is ``default``, a blank role is ``Creator``. ``field`` is where it
+    stands in the request.
 
     The actor ``local`` is the one player of a game and identifies nobody: it is the same address as no actor at all.
 
     Raises InvalidInput for a part of over 512 code points, with control characters or lone surrogates.
     """
-    named = trimmed_id(actor, "actor.actor_id")
+    named = trimmed_id(actor, f"{field}.actor_id")
     return ActorId(
-        save=trimmed_id(save, "actor.save_id") or DEFAULT_SAVE,
+        save=trimmed_id(save, f"{field}.save_id") or DEFAULT_SAVE,
         actor="" if named == _NOBODY else named,
-        role=trimmed_id(role, "actor.role_id") or DEFAULT_ROLE,
-        player=trimmed_id(player, "actor.player_id"),
-        topic=trimmed_id(topic, "actor.topic_id"),
-        tenant=trimmed_id(tenant, "actor.tenant_id"),
+        role=trimmed_id(role, f"{field}.role_id") or DEFAULT_ROLE,
+        player=trimmed_id(player, f"{field}.player_id"),
+        topic=trimmed_id(topic, f"{field}.topic_id"),
+        tenant=trimmed_id(tenant, f"{field}.tenant_id"),
     )
 
 

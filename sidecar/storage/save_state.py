@@ -35,12 +35,13 @@ class SaveState:
 
 @dataclass(frozen=True, slots=True)
 class SaveAbout:
-    """What is known of a save besides: when it was made (Unix seconds), the save it was forked from, and the timelines
-    of its files that are read as others."""
+    """What is known of a save besides: when it was made (Unix seconds), the save it was forked from, the timelines of
+    its files that are read as others, and what the call that forked it is known by."""
 
     created: float = 0.0
     forked_from: str = ""
     timelines: Mapping[str, str] = field(default_factory=dict)
+    forked_by: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -154,6 +155,7 @@ def save_to_json(save: str, state: SaveState, about: SaveAbout) -> dict[str, Any
         "created": about.created,
         "forked_from": about.forked_from,
         "timelines": dict(about.timelines),
+        "forked_by": dict(about.forked_by),
     }
 
 
@@ -162,5 +164,10 @@ def about_from_json(stored: Mapping[str, Any]) -> SaveAbout:
     return SaveAbout(
         created=float(stored.get("created", 0)),
         forked_from=str(stored.get("forked_from", "")),
-        timelines={str(old): str(new) for old, new in stored.get("timelines", {}).items()},
+        timelines=_texts(stored, "timelines"),
+        forked_by=_texts(stored, "forked_by"),
     )
+
+
+def _texts(stored: Mapping[str, Any], name: str) -> dict[str, str]:
+    return {str(key): str(value) for key, value in stored.get(name, {}).items()}

@@ -44,6 +44,10 @@ class _Call:
     abandoned: bool = False
 
 
+def _nothing() -> None:
+    """Work that has begun is finished."""
+
+
 class Workers:
     """Through ``gate``, ``threads`` at work, at most ``queue`` calls in all waiting or running.
 
@@ -51,23 +55,26 @@ class Workers:
     locked until it is.
     """
 
-    def __init__(self, gate: SaveGate, *, threads: int, queue: int) -> None:
+    def __init__(self, gate: SaveGate, *, threads: int, queue: int, limit: str = "storage.max_waiting_calls") -> None:
+        """``limit`` is the setting that ``queue`` comes from."""
+        self._limit = limit
         self._gate = gate
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="disk")
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._queue = queue
         self._calls: set[asyncio.Task[object]] = set()
 
-    async def run(self, key: OfSave, work: Callable[[], T]) -> T:
+    async def run(self, key: OfSave, work: Callable[[], T], *, left: Callable[[], None] = _nothing) -> T:
         """The answer of ``work``, called in a thread while no other work for ``key`` runs.
 
-        Raises LimitReached when ``queue`` calls are under way.
+        ``left`` is called when the caller goes away before: it may end work that has begun. Raises LimitReached when
+        ``queue`` calls are under way.
         """
         if len(self._calls) >= self._queue:
             raise LimitReached(
-                f"{self._queue} calls wait for the disk already; wait for some to end, then try again",
+                f"{self._queue} calls wait or run already ({self._limit}); wait for some to end, then try again",
                 reason=Reason.TOO_MANY_CALLS,
-                limit="storage.max_waiting_calls",
+                limit=self._limit,
                 value=self._queue,
             )
         call = _Call()
@@ -75,6 +82,7 @@ class Workers:
             return await self.to_the_end(self._locked(key, work, call))
         except asyncio.CancelledError:
             call.abandoned = True
+            left()
             raise
 
     def begin(self, key: OfSave, work: Callable[[], object]) -> None:

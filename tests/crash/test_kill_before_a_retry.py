@@ -3,6 +3,10 @@ it hears the same, and nothing happens a second time."""
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
+
+import grpc
 import pytest
 from client import failure
 
@@ -29,6 +33,11 @@ def fork(client, new="fork", key="k"):
     return client.saves.ForkSave(save_pb2.ForkSaveRequest(save_id="slot", new_save_id=new, idempotency_key=key))
 
 
+def answered_or_not(call, client):
+    with suppress(grpc.RpcError):
+        call(client)
+
+
 def killed(daemon):
     daemon.kill()
     return daemon.start().client
@@ -46,6 +55,24 @@ def test_what_was_made_anew_is_not_erased(daemon, erase):
     assert client.text(mira()) == "new"
     assert erase(client, key="another").erased.documents == 1
     assert client.text(mira()) == ""
+
+
+@pytest.mark.parametrize("erase", [erase_save, erase_actor, erase_player])
+def test_an_erasure_that_a_kill_breaks_off_is_ended_by_the_next_start_which_knows_its_key(daemon, erase):
+    daemon.client.write(mira(), "old secret")
+    for _ in range(20):
+        daemon.client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id="slot"))
+    asking = threading.Thread(target=answered_or_not, args=(erase, daemon.client), daemon=True)
+    asking.start()
+    while asking.is_alive() and not list(daemon.folder.glob("exchange/e-*.json")):
+        pass
+    client = killed(daemon)
+    asking.join()
+    assert not any(b"old secret" in path.read_bytes() for path in daemon.folder.rglob("*") if path.is_file())
+    assert list((daemon.folder / "exchange").iterdir()) == []
+    client.write(mira(), "new")
+    assert erase(client).erased.documents == 1
+    assert client.text(mira()) == "new"
 
 
 def test_a_fork_is_made_once_and_goes_on(daemon):

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
-from sidecar.memory.directives import parse_directives
 from sidecar.storage.keys import actor_folder, actor_id
 
 ACTOR = common_pb2.Actor(actor_id="fuzz")
@@ -139,14 +138,6 @@ def test_any_other_request_about_documents_is_answered_or_refused(client, actor,
 @given(data=st.binary(max_size=60), method=st.sampled_from(["EditDocument", "CallTool", "GetDocument", "AddRecords"]))
 def test_any_bytes_are_answered_or_refused(client, data, method):
     assert told(lambda: client.raw(f"/{MEMORY}/{method}", data)) in {*ALLOWED, grpc.StatusCode.UNIMPLEMENTED}
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.one_of(TEXT, CALL.map(json.dumps), st.sampled_from(["```memory\n", "```", "{", '"tool":"memory"']))))
-def test_an_answer_without_a_directive_is_shown_as_it_is(pieces):
-    answer = "".join(pieces)
-    found = parse_directives(answer)
-    assert found.call or found.visible == answer or "```memory" in answer.lower()
 
 
 VERSION = st.fixed_dictionaries(

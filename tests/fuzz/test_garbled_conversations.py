@@ -126,7 +126,7 @@ def test_any_turn_of_any_conversation_makes_a_prompt_or_is_refused(turn, said):
         with contextlib.suppress(LorekeeperError):
             await service.AppendMessages(chat_pb2.AppendMessagesRequest(actor=actor, messages=messages), None)
         try:
-            prompt = await service.BuildPrompt(chat_pb2.BuildPromptRequest(actor=actor, input=turn), None)
+            prompt = await rooms.turns.service.BuildPrompt(chat_pb2.BuildPromptRequest(actor=actor, input=turn), None)
         except LorekeeperError:
             return
         finally:

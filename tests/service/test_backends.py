@@ -167,6 +167,15 @@ def test_a_probe_says_what_is_wrong(game, server, models, values, expected):
     assert problems(probe(game, server, **values)) == expected
 
 
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_probe_of_a_server_without_a_list_of_models_asks_it_for_words(game, server, status):
+    server.models = error(status, {"error": "x"})
+    found = probe(game, server, model="mine", context_tokens=8_192)
+    assert (found.reachable, found.model, problems(found)) == (True, "mine", [])
+    server.play(error(404, {"error": "x"}))
+    assert problems(probe(game, server, model="mine")) == ["NOT_A_MODEL_SERVER"]
+
+
 def test_a_probe_of_nothing_says_so(game):
     found = probe(game, base_url="http://127.0.0.1:1/v1")
     assert (found.reachable, problems(found)) == (False, ["UNREACHABLE"])

@@ -186,9 +186,49 @@ def test_rounds_in_which_everything_fails_end_in_words(game, server):
     talk.line("Look!")
     turn = talk.turn(lambda call: '{"ok": false, "error": "too dark"}')
     assert turn.warnings == ["FAILED_ROUNDS"]
-    assert turn.completed.text == (
-        'I could not finish this request: 3 tool calls failed, look the last. {"ok": false, "error": "too dark"}'
-    )
+    excuse = "I could not finish this request: 3 tool calls in a row failed, look the last. too dark"
+    assert (turn.completed.text, game.messages()[1]) == (excuse, ("assistant", excuse))
+
+
+def test_a_last_round_that_brings_no_words_names_the_last_tool(game, server):
+    server.play(calls(("look", {"at": 1})), calls(("look", {"at": 2})), stream(""))
+    talk = game.converse(LOOK)
+    talk.line("Look!", max_roundtrips=2)
+    turn = talk.turn(lambda call: "a door")
+    assert turn.completed.text == "I could not finish this request: it took 2 rounds of tool calls, look the last."
+
+
+def test_an_error_that_is_too_long_to_be_said_is_cut_and_told(game, server):
+    server.play(calls(("look", {})), stream(""))
+    talk = game.converse(LOOK)
+    talk.line("Look!")
+    turn = talk.turn(lambda call: json.dumps({"error": "d" * 220}))
+    assert turn.completed.text == f"Tool call failed: look: {'d' * 200}…[+20 chars]"
+    assert [(cut.what, cut.kept, cut.dropped) for cut in turn.completed.cuts] == [("tool_result", 200, 20)]
+
+
+def test_a_failure_in_quotes_is_a_failure(game, server):
+    server.play(calls(("look", {})), stream("Too dark."))
+    talk = game.converse(LOOK)
+    talk.line("Look!")
+    turn = talk.turn(lambda call: '"Error: it is too dark"')
+    assert [result.succeeded for result in turn.all("tool_result")] == [False]
+    assert game.messages()[-1] == ("tool", "## Tool Results\n- look: FAILED Error: it is too dark")
+
+
+def test_a_model_that_knows_only_text_calls_in_its_words_and_hears_the_result(game, server):
+    game.put_backend(base_url=server.base_url, tool_channel=backend_pb2.TOOL_CHANNEL_TEXT)
+    called = '{"name": "open_gate", "arguments": {"gate": "west"}}'
+    server.play(stream("Sure. ", *called), stream("It is open."))
+    talk = game.converse(OPEN)
+    talk.line("Open the west gate!")
+    turn = talk.turn(lambda call: '"creaking"')
+    assert [message["content"] for message in server.turns[1].messages[-2:]] == [
+        f"Sure.\n{called}",
+        'Result of open_gate: "creaking"',
+    ]
+    assert turn.completed.text == "Sure.\n\nIt is open."
+    assert game.messages()[-1] == ("tool", "## Tool Results\n- open_gate: ok creaking")
 
 
 def test_a_turn_in_which_only_tools_spoke_says_so(game, server):
@@ -236,7 +276,9 @@ def test_a_long_answer_is_cut_for_the_model_and_told(game, server):
     talk.line("Look!")
     turn = talk.turn(lambda call: "x" * 9_000)
     assert server.turns[1].messages[-1]["content"].endswith("\n...[truncated: 9000 chars total -> 8000 shown]")
-    assert [(cut.what, cut.kept, cut.dropped) for cut in turn.all("cut")] == [("tool_result", 8_000, 1_000)]
+    for_model, in_history = turn.all("cut")
+    assert (for_model.what, for_model.kept, for_model.dropped) == ("tool_result", 8_000, 1_000)
+    assert (in_history.what, in_history.dropped) == ("tool_result", 8_760)
 
 
 def test_an_empty_answer_is_told_as_such(game, server):

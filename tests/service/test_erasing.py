@@ -163,6 +163,14 @@ def test_a_save_that_cannot_be_read_can_be_erased(daemon):
     assert holding(daemon, SECRET) == []
 
 
+def test_groups_that_cannot_be_read_are_told_and_left_as_they_are(daemon):
+    daemon.client.write(actor("slot", "traitor"), SECRET)
+    (save,) = Path(daemon.folder, "saves").iterdir()
+    (save / "groups.json").write_bytes(b'{"format":1,"groups":[7]}')
+    request = memory_pb2.EraseActorRequest(actor=actor("slot", "traitor"))
+    assert failure(lambda: daemon.client.memory.EraseActor(request)).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+
+
 def test_a_pattern_of_members_that_names_nobody_else_goes_with_its_actor(daemon):
     client = daemon.client
     for role in ("Merchant", "Guard"):

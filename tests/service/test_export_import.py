@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import struct
 import zipfile
 from pathlib import Path
 
 import pytest
+from chat_client import Chat
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, memory_pb2, save_pb2
 
 FORMATS = save_pb2.ImportFormat
 
@@ -84,6 +86,32 @@ def test_an_imported_save_is_what_was_exported(client, save, exported):
     assert (answer.info.save_id, answer.info.actors, answer.info.records) == (save + " copy", 1, 1)
 
 
+def test_what_is_superseded_and_what_is_gone_is_known_where_it_is_imported(client, save):
+    def asked(kind, **given):
+        return kind(actor=mira(save), **given)
+
+    def new(record_id, tick):
+        moment = common_pb2.Moment(timeline_id="world", tick=tick)
+        return memory_pb2.NewRecord(
+            record_id=record_id, scope="personal", kind=memory_pb2.RECORD_KIND_FACT, moment=moment
+        )
+
+    memory = client.memory
+    memory.AddRecords(asked(memory_pb2.AddRecordsRequest, records=[new("gone", 1), new("old", 1)], idempotency_key="k"))
+    memory.SupersedeRecord(
+        asked(memory_pb2.SupersedeRecordRequest, record_id="old", replacement=new("new", 9), idempotency_key="k 2")
+    )
+    memory.ForgetRecords(asked(memory_pb2.ForgetRecordsRequest, record_ids=["gone"]))
+    _, data, _ = export(client, save)
+    other = take_in(client, data, save_id=f"{save} again").info.save_id
+    early = memory_pb2.RecordFilter(at_or_before=common_pb2.Moment(timeline_id="world", tick=8))
+    listed = [
+        [one.record_id for one in memory.ListRecords(memory_pb2.ListRecordsRequest(actor=mira(other), **more)).records]
+        for more in ({}, {"filter": early})
+    ]
+    assert listed == [["new"], ["old"]]
+
+
 def test_an_export_is_a_zip_file_that_people_can_read(client, save, exported):
     header, data, footer = exported
     assert (footer.bytes, footer.sha256) == (len(data), hashlib.sha256(data).hexdigest())
@@ -144,6 +172,53 @@ def test_a_merge_adds_what_is_new_and_tells_what_differs(client, save, exported)
     assert [item.kind for item in answer.skipped] == ["document"]
     again = take_in(client, exported[1], save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
     assert dict(again.taken) == {}
+
+
+def test_a_merge_keeps_one_conversation_whole_and_never_mixes_two(client, save, exported):
+    chat, target = Chat(client), save + " target"
+    chat.append(mira(save), ("user", "the old history"), persist=True)
+    chat.compaction.PutSummary(compaction_pb2.PutSummaryRequest(actor=mira(target), text="another life"))
+    data = export(client, save)[1]
+    answer = take_in(client, data, save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    assert [item.kind for item in answer.skipped] == ["history"]
+    assert chat.messages(mira(target)) == []
+    fresh = take_in(client, data, save_id=save + " fresh", conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    assert fresh.taken["messages"] == 1
+
+
+def test_a_merged_record_is_known_to_everyone_it_was_shared_with(client, save, exported):
+    wolf = common_pb2.Actor(save_id=save, actor_id="wolf")
+    share = memory_pb2.Share(recipient=wolf, kind=memory_pb2.SHARE_KIND_WITNESS)
+    client.memory.ShareRecord(memory_pb2.ShareRecordRequest(actor=mira(save), record_id="wolf", shares=[share]))
+    target = save + " target"
+    remember(client, target, "fox", "the fox got away")
+    take_in(client, export(client, save)[1], save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    request = memory_pb2.GetRecordRequest(actor=mira(target), record_id="wolf")
+    assert [one.recipient.actor_id for one in client.memory.GetRecord(request).record.shares] == ["wolf"]
+
+
+def test_a_merge_tells_nothing_of_answers_to_calls_on_the_other_save(client, save):
+    target = save + " target"
+    for one in (save, target):
+        remember(client, one, "wolf", "the wolf was spared")
+        forget = memory_pb2.ForgetRecordsRequest(actor=mira(one), record_ids=["nothing"], idempotency_key=one)
+        client.memory.ForgetRecords(forget)
+    answer = take_in(client, export(client, save)[1], save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    assert list(answer.skipped) == []
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_fork_with_its_own_timeline_is_not_merged_into_a_save_that_reads_its_moments_otherwise(
+    client, save, exported, dry_run
+):
+    fork = save_pb2.ForkSaveRequest(save_id=save, new_save_id=save + " fork", new_timeline_id="elsewhere")
+    client.saves.ForkSave(fork)
+    data = export(client, save + " fork")[1]
+    merge = {"conflict": save_pb2.IMPORT_CONFLICT_MERGE, "dry_run": dry_run}
+    failed = failure(lambda: take_in(client, data, save_id=save, **merge))
+    assert failed.kind == ("INVALID_ARGUMENT", "FIELD_INVALID")
+    assert list(take_in(client, data, save_id=save + " fork", **merge).skipped) == []
+    assert take_in(client, data, save_id=f"{save} own {dry_run}").info.records == 1
 
 
 def test_a_record_with_other_content_is_passed_over_in_a_merge(client, save, exported):
@@ -217,7 +292,30 @@ def drop_save(files, manifest):
     del files["save/save.json"]
 
 
+def with_json(name, **more):
+    def change(files, manifest):
+        files[name] = json.dumps(json.loads(files.get(name, b"{}")) | more).encode()
+
+    return change
+
+
 HOSTILE = {
+    "has groups of another form": with_file("save/groups.json"),
+    "has a group whose name is no text": with_json(
+        "save/groups.json",
+        groups=[{"id": "g", "name": [1], "members": [], "recall_weight": 1, "retention": None}],
+        retention=None,
+        owners=[],
+    ),
+    "has settings that are none": with_json("save/settings.json", settings=None),
+    "has settings that no save may have": with_json("save/settings.json", settings={"fusion": {"rrf_k": -1}}),
+    "has settings of another type": with_json("save/settings.json", settings={"languages": [1]}),
+    "has a setting that is null": with_json("save/settings.json", settings={"languages": None}),
+    "was made at no time": with_json("save/save.json", created=1e300),
+    "reads timelines as nothing": with_json("save/save.json", timelines=[["a"]]),
+    "has no revision": with_json("save/save.json", revision="one"),
+    "is no object": with_file("save/save.json", b"[]"),
+    "brings records that have no owner": with_file("save/inbox.jsonl", b""),
     "climbs out": with_file("save/../../../tmp/evil.json"),
     "is absolute": with_file("/etc/evil.json"),
     "climbs out on Windows": with_file("save/..\\..\\evil.json"),
@@ -248,7 +346,15 @@ def test_an_archive_that(client, save, exported, shared_daemon, change):
     failed = failure(lambda: take_in(client, data, save_id=save + " new"))
     assert failed.kind == ("INVALID_ARGUMENT", "ARCHIVE_INVALID")
     assert save + " new" not in [info.save_id for info in client.saves.ListSaves(save_pb2.ListSavesRequest()).saves]
-    assert not list(Path(shared_daemon.folder.parent).rglob("*evil*"))
+    found = [name for _, folders, files in os.walk(shared_daemon.folder.parent) for name in (*folders, *files)]
+    assert not [name for name in found if "evil" in name]
+
+
+def test_answers_to_calls_on_another_save_are_not_taken(client, save, exported):
+    data = rezipped(exported[1], with_file("save/answers.jsonl", b"broken"))
+    take_in(client, data, save_id=save + " new")
+    forget = memory_pb2.ForgetRecordsRequest(actor=mira(save + " new"), record_ids=["wolf"], idempotency_key="k")
+    assert client.memory.ForgetRecords(forget).forgotten == 1
 
 
 def raw_zip(*entries):
@@ -305,6 +411,22 @@ def test_a_bomb_is_refused_before_it_goes_off(client, save):
     assert failure(lambda: take_in(client, bomb, save_id=save)).kind == ("RESOURCE_EXHAUSTED", "ARCHIVE_TOO_LARGE")
     claimed = failure(lambda: take_in(client, claimed_ten_gigabytes(), save_id=save))
     assert claimed.kind == ("RESOURCE_EXHAUSTED", "ARCHIVE_TOO_LARGE")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("manifest.json", b"{" + b" " * 2_000_000),
+        ("save/groups.json", b" " * 2_000_000),
+        ("save/groups.jsonl", b" " * 2_000_000 + b"\n"),
+    ],
+)
+def test_what_is_read_as_one_is_bounded(start_daemon, save, exported, name, content):
+    limits = {"saves.max_archive_object_bytes": 1_048_576, "saves.max_pack_ratio": 100_000}
+    client = start_daemon(*(word for limit in limits.items() for word in ("--set", "{}={}".format(*limit)))).client
+    data = raw_zip((name, content)) if name == "manifest.json" else rezipped(exported[1], with_file(name, content))
+    failed = failure(lambda: take_in(client, data, save_id=save))
+    assert (failed.reason, failed.metadata["limit"]) == ("ARCHIVE_TOO_LARGE", "saves.max_archive_object_bytes")
 
 
 def test_an_archive_of_a_newer_version_is_refused(client, save, exported):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import random
+import threading
+from contextlib import suppress
 from pathlib import Path
 
+import grpc
 import numpy as np
 import pytest
 from chat_client import Chat
+from client import failure
 from fake_meaning import fake_meaning
 from records_client import Records, m
 
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2, memory_pb2, save_pb2
+from sidecar.storage.disk import FileDisk
+from sidecar.storage.journal import Journal
 
 pytestmark = pytest.mark.embeds
 
@@ -180,3 +187,78 @@ def test_a_vector_that_comes_back_after_its_text_was_erased_is_not_kept(meaning,
     other.add(m("r", "a feast"))
     other.until_ready(1)
     assert holding(daemon.folder, MARK, VECTOR_BYTES) == []
+
+
+def erase_save(client):
+    client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="slot"))
+
+
+def erase_player(client):
+    client.saves.ErasePlayer(save_pb2.ErasePlayerRequest(player_id=f"{MARK}player"))
+
+
+ERASURES = pytest.mark.parametrize("erase", [erase_save, erase_actor, erase_player])
+
+
+@ERASURES
+def test_an_export_that_is_under_way_ends_with_what_it_would_have_told(daemon, erase):
+    for number in range(32):  # more than is sent before anybody asks
+        text = "".join(random.Random(number).choices("abcdefgh", k=150_000))
+        daemon.client.write(common_pb2.Actor(save_id="slot", actor_id=f"friend {number}"), text)
+    daemon.client.write(doomed(), f"{MARK}document")
+    exported = daemon.client.saves.ExportSave(save_pb2.ExportSaveRequest(save_id="slot"))
+    assert next(exported).HasField("header")
+    assert len(holding(daemon.folder, f"{MARK}document")) == 2
+    erase(daemon.client)
+    assert holding(daemon.folder, MARK) == []
+    assert failure(lambda: list(exported)).kind == ("ABORTED", "SAVE_RESTORED")
+
+
+@ERASURES
+def test_what_a_kill_left_of_a_write_goes_too(daemon, erase):
+    daemon.client.write(doomed(), f"{MARK}document")
+    daemon.client.write(friend(), "stays")
+    daemon.kill()
+    (save,) = Path(daemon.folder, "saves").iterdir()
+    (save / "groups.json.tmp").write_text(f"{MARK}actor")
+    for name in save.glob("a-*"):
+        (name / "records.jsonl.tmp").write_text(f"{MARK}actor")
+    erase(daemon.start().client)
+    assert holding(daemon.folder, MARK) == []
+
+
+@ERASURES
+def test_records_that_never_reached_a_damaged_journal_go_too(daemon, erase):
+    records, others = Records(daemon.client, doomed()), Records(daemon.client, friend())
+    records.add(m("old", f"{MARK}old"))
+    daemon.stop()
+    (save,) = Path(daemon.folder, "saves").iterdir()
+    (journal,) = save.rglob("records.jsonl")
+    journal.write_bytes(b"broken\n" + journal.read_bytes())
+    address = [f"{MARK}actor", "Creator", f"{MARK}player"]
+    Journal(FileDisk(daemon.folder), save / "inbox.jsonl").append([{"owner": address, "rows": [{"n": 9, "op": "end"}]}])
+    client = daemon.start().client
+    others = Records(client, friend())
+    others.add(m("other", "a feast"))
+    client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id="slot"))
+    erase(client)
+    assert holding(daemon.folder, MARK) == []
+
+
+@ERASURES
+def test_nothing_is_left_where_a_kill_broke_the_erasure_off(meaning, start_daemon, erase):
+    daemon = start_daemon(*meaning.settings(chat__max_messages=2))
+    leave_traces(daemon, "slot")
+    asking = threading.Thread(target=answered_or_not, args=(erase, daemon.client), daemon=True)
+    asking.start()
+    while asking.is_alive() and not list(daemon.folder.glob("exchange/e-*.json")):
+        pass
+    daemon.kill()
+    asking.join()
+    daemon.start()
+    assert holding(daemon.folder, MARK, VECTOR_BYTES) == []
+
+
+def answered_or_not(call, client):
+    with suppress(grpc.RpcError):
+        call(client)

@@ -163,7 +163,52 @@ def test_an_idempotency_key_makes_a_retry_safe_also_after_a_restart(daemon, own_
     assert reused.kind == ("ALREADY_EXISTS", "IDEMPOTENCY_KEY_REUSED")
     daemon.restart()
     again = own_records().add(m("", "wolf"), idempotency_key="key 1")
-    assert (again.records[0].record_id, again.records[0].outcome) == (first.records[0].record_id, UNCHANGED)
+    assert (again.records[0].record_id, again.records[0].outcome) == (first.records[0].record_id, CREATED)
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_a_record_that_was_forgotten_stays_forgotten_when_its_call_is_resent_after_a_kill(
+    daemon, own_records, restarts
+):
+    records = own_records()
+    records.add(
+        m("gone", "wolf"), m("kept", "bear"), m("gone", "fox", owner=records.other("a")), idempotency_key="key 1"
+    )
+    records.forget("gone")
+    for _ in range(restarts):
+        daemon.kill()
+        daemon.start()
+        again = own_records().add(
+            m("gone", "wolf"), m("kept", "bear"), m("gone", "fox", owner=records.other("a")), idempotency_key="key 1"
+        )
+    assert [one.outcome for one in again.records] == [CREATED] * 3
+    assert own_records().listed() == ["kept"]
+    assert own_records().listed(records.other("a")) == ["gone"]
+    own_records().add(m("gone", "wolf"), idempotency_key="key 2")
+    assert own_records().listed() == ["gone", "kept"]
+
+
+def test_what_retention_dropped_is_not_added_again_by_a_retry(daemon, own_records):
+    records = own_records()
+    retention(records, memory_pb2.RetentionPolicy(max_records=1))
+    records.add(m("old", tick=1), idempotency_key="key 1")
+    records.add(m("new", tick=2), idempotency_key="key 2")
+    daemon.kill()
+    daemon.start()
+    own_records().add(m("old", tick=1), idempotency_key="key 1")
+    assert own_records().listed() == ["new"]
+
+
+@pytest.mark.parametrize("forgotten", [["new"], ["old"], ["new", "old"]])
+def test_a_replacement_that_is_resent_after_a_kill_is_told_as_before(daemon, own_records, forgotten):
+    records = own_records()
+    records.add(m("old", "wolf"))
+    first = records.supersede("old", m("new", "bear"), idempotency_key="key 1").record
+    records.forget(*forgotten)
+    daemon.kill()
+    daemon.start()
+    assert own_records().supersede("old", m("new", "bear"), idempotency_key="key 1").record == first
+    assert not set(forgotten) & set(own_records().listed(filter=wanted(include_superseded=True)))
 
 
 def test_forgetting_by_a_filter_that_is_resent_after_a_kill_spares_what_was_added_since(daemon, own_records):
@@ -287,6 +332,19 @@ def test_bad_input_names_the_field_and_changes_nothing(records, record, kind, fi
     assert records.listed() == []
 
 
+def test_a_bad_address_is_named_by_its_place_in_the_request(records):
+    bad = common_pb2.Actor(actor_id="a\x00")
+    witness = memory_pb2.Share(recipient=bad, kind=memory_pb2.SHARE_KIND_WITNESS)
+    for call, field in (
+        (lambda: records.add(m("m1"), m("m2", owner=bad)), "records[1].owner.actor_id"),
+        (lambda: records.add(m("m1", shares=[witness])), "records[0].shares[0].recipient.actor_id"),
+        (lambda: records.list(owners=[records.actor, bad]), "owners[1].actor_id"),
+        (lambda: records.search("wolf", sources=[bad]), "sources[0].actor_id"),
+        (lambda: records.list(actor=bad), "actor.actor_id"),
+    ):
+        assert failure(call).fields == (field,)
+
+
 def test_a_call_without_records_is_refused(records):
     assert failure(lambda: records.add()).kind == ("INVALID_ARGUMENT", "FIELD_REQUIRED")
     assert failure(lambda: records.add(*[m(str(n)) for n in range(4_097)])).kind == (
@@ -358,6 +416,24 @@ def test_superseding_is_seen_at_once_and_a_retry_changes_nothing(records):
     assert records.supersede("old", m("new", "the wolf is dead")).record.outcome == UNCHANGED
     failed = failure(lambda: records.supersede("old", m("newer")))
     assert failed.kind == ("FAILED_PRECONDITION", "RECORD_SUPERSEDED")
+
+
+def test_as_of_a_moment_before_its_replacement_a_record_is_found(daemon, own_records):
+    records = own_records()
+    records.add(m("old", "the wolf is alive", tick=10))
+    records.supersede("old", m("new", "the wolf is dead", tick=20))
+
+    def known() -> list[list[str]]:
+        seen = [(own_records().found("wolf", filter=wanted(now=now)), now) for now in (9, 19, 20)]
+        assert all(own_records().listed(filter=wanted(now=now)) == found for found, now in seen)
+        return [found for found, _ in seen]
+
+    assert known() == [[], ["old"], ["new"]]
+    assert own_records().found("wolf", filter=wanted(now=None)) == ["new"]
+    records.forget("new")
+    assert known() == [[], ["old"], []]
+    daemon.restart()
+    assert known() == [[], ["old"], []]
 
 
 def test_a_replacement_belongs_to_the_same_owner(records):

@@ -77,3 +77,21 @@ def test_erasing_tells_what_and_asks(daemon, lore):
     lore("erase actor", "--save", "slot 1", "--yes", "mira")
     assert daemon.client.text(MIRA) == ""
     assert "nothing" in lore("erase player", "--yes", "nobody")
+
+
+def test_what_cannot_be_written_or_read_is_told_in_one_line(daemon, lore, tmp_path):
+    daemon.client.write(MIRA, "known")
+    shown = lore("export", "--save", "slot 1", str(tmp_path / "nowhere" / "slot.zip"), code=1)
+    assert shown.startswith("Error: ")
+    assert "No such file or directory" in shown
+    assert "is a folder" in lore("import", "lorekeeper", str(tmp_path), code=1)
+    (tmp_path / "empty.zip").touch()
+    assert "an empty one" in lore("import", "lorekeeper", str(tmp_path / "empty.zip"), code=1)
+
+
+def test_a_question_stands_beside_what_a_program_reads(daemon):
+    daemon.client.write(MIRA, "a secret")
+    words = ["erase", "save", "slot 1", "--json", "--data-dir", str(daemon.folder)]
+    result = CliRunner().invoke(lorekeeper, words, input="y\n")
+    assert json.loads(result.stdout)["documents"] == "1"
+    assert "1 documents" in result.stderr

@@ -180,6 +180,28 @@ def test_a_foreign_owner_is_refused_unless_the_game_names_it_as_a_source(records
     assert [memory["ownerId"] for memory in allowed["memories"]] == [other.actor_id]
 
 
+def test_a_payload_may_be_null(records):
+    remembered = records.call_tool(
+        "remember_game_memory", {"scope": "s", "kind": "fact", "payload": None, "searchableText": "wolf"}
+    )
+    assert records.get(remembered.record_id).payload_json == "null"
+    assert records.found("wolf") == [remembered.record_id]
+
+
+def test_what_a_model_remembered_stays_forgotten_when_its_call_is_resent_after_a_kill(daemon, actor):
+    arguments = {"scope": "personal", "kind": "event", "payload": "wolf"}
+
+    def remember():
+        return Records(daemon.client, actor).call_tool("remember_game_memory", arguments, idempotency_key="key 1")
+
+    first = remember()
+    Records(daemon.client, actor).forget(first.record_id)
+    daemon.kill()
+    daemon.start()
+    assert remember().record_id == first.record_id
+    assert Records(daemon.client, actor).listed() == []
+
+
 def test_a_repeated_call_remembers_once_and_other_content_is_refused(records):
     def remember(text):
         arguments = {"scope": "personal", "kind": "event", "payload": {"text": text}}

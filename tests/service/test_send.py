@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, save_pb2, save_pb2_grpc, system_pb2
+from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, common_pb2, save_pb2, save_pb2_grpc, system_pb2
 
 
 @pytest.fixture
@@ -114,12 +115,81 @@ def test_reasoning_that_was_shown_is_taken_back(game, server):
     assert (turn.completed.text, game.messages()[-1][1]) == ("Hi", "Hi")
 
 
+def test_what_came_before_words_that_are_taken_back_is_said_again(game, server):
+    server.play(calls(("memory", {"action": "read"}), text="Let me think."), stream("He lies.", "</think>", "Hi"))
+    turn = game.send("Who came?")
+    after = [event for event in turn.events[turn.kinds.index("text_reset") :] if event.WhichOneof("event") == "text"]
+    assert [event.text.text for event in after] == ["Let me think.", "Hi"]
+    assert turn.completed.text == "Let me think.\n\nHi"
+
+
+def test_a_model_that_spoke_before_its_last_tool_has_stopped_by_itself(game, server):
+    server.play(calls(("memory", {"action": "read"}), text="Let me think."), stream(""))
+    done = game.send("Who came?").completed
+    assert (done.text, done.finish_reason) == ("Let me think.", chat_pb2.FINISH_REASON_STOP)
+
+
 @pytest.mark.parametrize("form", ["```json\n{call}\n```", "<tool_call>{call}</tool_call>", "{call}"])
 def test_a_call_in_the_text_is_executed(game, server, form):
     call = '{"name": "memory", "arguments": {"action": "append", "content": "x"}}'
     server.play(stream(*form.replace("{call}", call)), stream("Done."))
     turn = game.send("Note x.")
     assert (len(turn.all("tool_call")), turn.completed.text) == (1, "Done.")
+
+
+NOTE = '{"name": "memory", "arguments": {"action": "append", "content": "Ada came."}}'
+NATIVE = {"tool_channel": backend_pb2.TOOL_CHANNEL_NATIVE}
+
+
+def test_a_call_in_the_text_is_text_where_the_model_calls_tools_natively(game, server):
+    game.put_backend(base_url=server.base_url, **NATIVE)
+    server.play(stream("So: ", NOTE))
+    turn = game.send("What is a call?")
+    assert (turn.completed.text, turn.completed.document_version) == (f"So: {NOTE}", 0)
+
+
+def test_a_model_that_has_called_a_tool_natively_means_text_by_what_it_writes(game, server):
+    server.play(calls(("memory", {"action": "read"})), stream(NOTE), stream(NOTE))
+    assert [game.send(line).completed.text for line in ("Read!", "And a call?")] == [NOTE, NOTE]
+    (backend,) = [
+        info
+        for info in game.stub.ListBackends(chat_pb2.ListBackendsRequest()).backends
+        if info.backend.backend_id == "scripted"
+    ]
+    assert backend.tool_channel == backend_pb2.TOOL_CHANNEL_NATIVE
+
+
+@pytest.mark.parametrize("written", [NOTE, '{"tool": "memory", "action": "append", "content": "Ada came."}'])
+def test_a_memory_call_in_the_text_is_obeyed_where_the_role_allows_directives(game, server, written):
+    game.put_backend(base_url=server.base_url, **NATIVE)
+    game.put_role(text_directives=True)
+    server.play(stream("Well. ", written), stream("Noted."))
+    turn = game.send("Remember Ada.")
+    assert (turn.completed.text, turn.completed.document_version) == ("Well.\n\nNoted.", 1)
+
+
+def test_what_a_model_writes_is_text_once_its_tools_are_taken_away(game, server):
+    written = f"I noted it: {NOTE}\n```memory\nAda came.\n```"
+    game.put_role(text_directives=True, max_roundtrips=1)
+    server.play(calls(("memory", {"action": "read"})), stream(*written))
+    turn = game.send("Remember Ada.")
+    assert (turn.completed.text, game.messages()[1]) == (written, ("assistant", written))
+    assert turn.completed.document_version == 0
+
+
+def test_a_repaired_answer_may_have_the_form_of_a_call(game, server):
+    schema = '{"type": "object", "required": ["name", "arguments"]}'
+    server.play(stream("Well."), stream(NOTE))
+    turn = game.send("Which call?", response_schema_json=schema)
+    assert (turn.completed.response_json, turn.completed.tool_calls) == (NOTE, 0)
+
+
+@pytest.mark.parametrize("escape", ["\\ud83d", "\\ude00"])
+def test_arguments_with_half_a_character_are_refused_and_asked_for_again(game, server, escape):
+    server.play(calls(("memory", f'{{"action": "append", "content": "a {escape} b"}}')), stream("Well."))
+    turn = game.send("Note it.")
+    assert (turn.warnings, turn.completed.text) == (["TOOL_ARGUMENTS_INVALID"], "Well.")
+    assert turn.completed.document_version == 0
 
 
 def test_json_for_an_unknown_tool_is_shown_as_text(game, server):
@@ -171,6 +241,52 @@ def test_a_backend_that_was_busy_is_asked_again(game, server):
     turn = game.send("Hello")
     assert (turn.warnings, turn.completed.text) == (["RETRY"], "Hi")
     assert turn.all("warning")[0].wait_ms == 10
+
+
+NAMES = ("idempotency-key", "x-request-id", "x-coreai-role")
+
+
+def test_a_call_is_named_alike_in_every_attempt_and_each_attempt_has_a_name_of_its_own(game, server):
+    busy = error(429, {"error": "slow"}, retry_after_ms="10")
+    server.play(busy, calls(("memory", {"action": "read"})), stream("I remember."))
+    game.send("What do you know?")
+    keys, requests, roles = zip(*([each.headers[name] for name in NAMES] for each in server.turns), strict=True)
+    assert (keys[0] == keys[1], len(set(keys)), len(set(requests))) == (True, 2, 3)
+    assert set(roles) == {game.actor.role_id}
+
+
+def test_a_prompt_that_was_built_anew_is_another_call(game, server):
+    too_long = {"error": {"type": "exceed_context_size_error", "message": "too long", "n_ctx": 2_048}}
+    server.play(error(400, too_long), stream("Hi"))
+    game.append(*[("user", f"Line {n} " + "word " * 200) for n in range(20)])
+    game.send("Hello")
+    assert len({each.headers["idempotency-key"] for each in server.turns}) == 2
+
+
+def test_no_name_of_a_call_tells_what_is_said(game, server):
+    lines = ("Ada is here", "Ada is here")
+    for line in lines:
+        game.send(line, input_id="line-1")
+    first, second = ([each.headers[name] for name in NAMES[:2]] for each in server.turns)
+    assert all(re.fullmatch("[0-9a-f]{32}", name) for name in (*first, *second))
+    assert set(first).isdisjoint(second)
+
+
+@pytest.mark.parametrize(
+    ("role", "told"),
+    [("Old Smith", "Old Smith"), ("Мира", "%D0%9C%D0%B8%D1%80%D0%B0"), ("Zoë & Co", "Zo%C3%AB%20%26%20Co")],
+)
+def test_a_server_is_told_whose_words_it_makes(game, server, role, told):
+    game.actor.role_id = role
+    game.send("Hello")
+    assert server.turns[0].headers["x-coreai-role"] == told
+
+
+def test_a_profile_cannot_take_the_daemons_own_headers_away(game, server):
+    game.put_backend(base_url=server.base_url, headers={"Idempotency-Key": "mine", "X-Request-ID": "mine", "X-A": "b"})
+    game.send("Hello")
+    told = server.turns[0].headers
+    assert ("mine" in told.values(), told["x-a"]) == (False, "b")
 
 
 def test_a_wait_that_is_too_long_is_told_and_not_waited_for(game, server):
@@ -287,6 +403,12 @@ def test_a_wrong_structured_answer_is_repaired_once(game, server):
     assert game.messages()[-1] == ("assistant", '{"mood": "calm"}')
 
 
+def test_nothing_of_a_wrong_structured_answer_is_said_again(game, server):
+    server.play(stream("I am calm."), stream("Let me see.", "</think>", '{"mood": "calm"}'))
+    turn = game.send("Mood?", response_schema_json=SCHEMA)
+    assert turn.deltas == ["I am calm.", "Let me see.", '{"mood": "calm"}']
+
+
 def test_an_answer_that_stays_wrong_is_told_with_its_text(game, server):
     server.play(stream("I am calm."), stream('{"mood": 1}'))
     turn = game.send("Mood?", response_schema_json=SCHEMA)
@@ -295,12 +417,44 @@ def test_an_answer_that_stays_wrong_is_told_with_its_text(game, server):
     assert game.messages() == [("user", "Mood?")]
 
 
-def test_a_long_answer_is_cut_and_told(game, server):
+MARK = "…[response truncated at 5 chars: +4 chars]"
+
+
+def test_a_long_answer_is_cut_and_told_and_stored_as_it_was_told(game, server):
     game.put_role(max_response_chars=5)
     server.play(stream("abc", "defg", "hi"))
     turn = game.send("Hello")
-    assert turn.deltas == ["abc", "de", "…[response truncated at 5 chars: +4 chars]"]
+    assert turn.deltas == ["abc", "de", MARK]
+    assert (turn.completed.text, game.messages()[-1]) == (f"abcde{MARK}", ("assistant", f"abcde{MARK}"))
     assert [(cut.what, cut.kept, cut.dropped) for cut in turn.completed.cuts] == [("response", 5, 4)]
+
+
+def test_what_is_taken_back_takes_none_of_the_room_of_an_answer(game, server):
+    game.put_role(max_response_chars=5)
+    server.play(stream("He lies all day.", "</think>", "Hello"))
+    turn = game.send("Hello")
+    assert (turn.completed.text, list(turn.completed.cuts)) == ("Hello", [])
+
+
+def test_words_beyond_the_bound_are_words_all_the_same(game, server):
+    game.put_role(max_response_chars=5, max_roundtrips=1)
+    server.play(calls(("memory", {"action": "read"}), text="Hello"), stream(" you."))
+    turn = game.send("Hello")
+    assert turn.completed.text == "Hello…[response truncated at 5 chars: +4 chars]"
+
+
+def test_what_is_said_of_tools_alone_keeps_to_the_bound_of_an_answer(game, server):
+    game.put_role(max_response_chars=9)
+    server.play(calls(("memory", {"action": "read"})), stream(""))
+    assert game.send("Hello").completed.text == "Tool call…[response truncated at 9 chars: +19 chars]"
+
+
+def test_a_json_answer_that_was_too_long_has_its_whole_room_when_it_is_asked_for_again(game, server):
+    game.put_role(max_response_chars=20)
+    server.play(stream('{"mood": "very calm indeed"}'), stream('{"mood": "calm"}'))
+    turn = game.send("Mood?", response_schema_json=SCHEMA)
+    assert (turn.completed.text, turn.completed.response_json) == ('{"mood": "calm"}',) * 2
+    assert [(cut.what, cut.kept, cut.dropped) for cut in turn.completed.cuts] == [("response", 20, 8)]
 
 
 def test_an_answer_at_its_longest_is_warned_of(game, server):

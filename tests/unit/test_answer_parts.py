@@ -38,6 +38,29 @@ def test_text_and_reasoning_are_kept_apart():
     assert [parts.take({"choices": [{"delta": each}]}) for each in deltas] == ["", "", "", "Hi"]
 
 
+@pytest.mark.parametrize(
+    ("pieces", "told"),
+    [
+        (["a \ud83d", "\ude00 b"], ["a ", "\U0001f600 b"]),
+        (["a \ud83d", "", "\ude00"], ["a ", "", "\U0001f600"]),
+        (["a \ud83d b"], ["a \ufffd b"]),
+        (["\ude00"], ["\ufffd"]),
+        (["a\ud83d", "b"], ["a", "\ufffdb"]),
+        (["a\ud83d"], ["a"]),
+    ],
+)
+def test_halves_of_a_character_are_joined_and_never_told(pieces, told):
+    parts = AnswerParts()
+    assert [parts.take({"choices": [{"delta": {"content": each}}]}) for each in pieces] == told
+
+
+def test_a_call_is_told_without_halves_of_characters():
+    (call,) = answer(
+        piece(0, call_id="\ud83d", name="gi\ude00ve", arguments='{"a": "\ud83d'), piece(0, arguments='\ude00"}')
+    )
+    assert call == WireCall("gi\ufffdve", '{"a": "\U0001f600"}', "\ufffd")
+
+
 def test_a_call_comes_in_pieces():
     pieces = [piece(0, call_id="a", name="give", arguments=""), *(piece(0, arguments=char) for char in GIVE)]
     assert answer(*pieces) == (WireCall("give", GIVE, "a"),)

@@ -23,6 +23,22 @@ VLLM = (
 )
 OPENAI = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
 
+WORDED = [
+    (
+        "vLLM, no chat",
+        400,
+        "The decoder prompt (length 5013) is longer than the maximum model length of 4096. Use a longer one.",
+        4_096,
+    ),
+    ("SGLang", 400, "The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4_096),
+    ("TGI", 422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens", 4_096),
+    ("Gemini", 400, "The input token count (9000) exceeds the maximum number of tokens allowed (8192).", 8_192),
+    ("Mistral", 400, "Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32_768),
+    ("llama-cpp-python", 500, "Requested tokens (5000) exceed context window of 2048", 2_048),
+    ("Anthropic", 400, "prompt is too long: 200251 tokens > 200000 maximum", 200_000),
+    ("one with commas", 400, "The maximum context length is 131,072 tokens.", 131_072),
+]
+
 # server, status, body, kind, the window that it tells
 OVERFLOWS = [
     (
@@ -73,6 +89,7 @@ OVERFLOWS = [
         8192,
     ),
     ("a proxy", 413, {"error": "Payload Too Large"}, 0),
+    *((server, status, {"error": {"message": words}}, window) for server, status, words, window in WORDED),
 ]
 
 OTHERS = [
@@ -105,6 +122,7 @@ OTHERS = [
         },
         K.QUOTA_EXCEEDED,
     ),
+    ("a gate, quota", 403, {"error": {"message": "Your quota is used up"}}, K.QUOTA_EXCEEDED),
     ("OpenAI, paid", 402, {"error": {"message": "Insufficient credits"}}, K.PAYMENT_REQUIRED),
     (
         "OpenAI, overload",
@@ -132,7 +150,7 @@ OTHERS = [
         K.BACKEND_UNAVAILABLE,
     ),
     ("a page of HTML", 502, None, K.BACKEND_UNAVAILABLE),
-    ("a gateway", 504, {}, K.TIMEOUT),
+    ("a gateway", 504, {}, K.BACKEND_UNAVAILABLE),
     ("a bad field", 422, {"detail": [{"msg": "extra fields not permitted"}]}, K.INVALID_REQUEST),
     ("an unknown refusal", 418, {"error": "teapot"}, K.PROVIDER_ERROR),
 ]
@@ -164,6 +182,16 @@ TOOLS = [
             "type": "BadRequestError",
             "code": 400,
         },
+    ),
+    *(
+        (server, status, {"error": {"message": words}})
+        for server, status, words in (
+            ("Groq", 400, "`tool calling` is not supported with this model"),
+            ("OpenRouter", 404, "No endpoints found that support tool use."),
+            ("Gemini", 400, "Function calling is not enabled for models/gemma-3-27b-it"),
+            ("a strict one", 400, "Unrecognized request argument supplied: tools"),
+            ("another strict one", 400, "Unsupported parameter: 'tools' is not supported with this model."),
+        )
     ),
 ]
 

@@ -63,6 +63,8 @@ def test_another_machine_is_refused_unless_it_is_allowed(url, allowed):
         ({"temperature": 2.1}, "temperature"),
         ({"max_retries": 11}, "max_retries"),
         ({"extra_body_json": "[]"}, "extra_body_json"),
+        ({"extra_body_json": '{"min_p": NaN}'}, "extra_body_json"),
+        ({"extra_body_json": '{"stop": "\\ud83d"}'}, "extra_body_json"),
         ({"extra_body_json": '{"messages": []}'}, "extra_body_json"),
         ({"roles": ("",)}, "roles[0]"),
     ],

@@ -7,10 +7,8 @@ from compaction_samples import CharCounter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.chat.game_tools import checked_tools
 from sidecar.chat.memory_view import MemorySnapshot, MemoryView, snapshot_of, view_memory
 from sidecar.chat.prompt import (
-    Declaration,
     Frame,
     Section,
     assemble,
@@ -23,8 +21,10 @@ from sidecar.chat.prompt import (
 )
 from sidecar.chat.recall import RecalledHit
 from sidecar.chat.roles import BUILT_IN_ROLES, Role
-from sidecar.compaction.cuts import CutKind
+from sidecar.chat.turns.game_tools import tools_from
+from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.compaction.tokens import HeuristicCounter
+from sidecar.gen.lorekeeper.v1 import chat_pb2
 from sidecar.memory.document import Document, edited
 from sidecar.memory.edits import Action, Edit
 from sidecar.memory.moments import Moment
@@ -177,6 +177,6 @@ def test_snapshot_and_updates_together_are_the_document(edits, taken_at):
 
 
 def test_a_long_description_of_a_tool_is_clipped_and_told():
-    (tool,), (cut,) = checked_tools([Declaration("alarm", "x" * 600, "{}")])
-    assert tool.description == "x" * 500 + "…[+100 chars]"
-    assert (cut.what, cut.kept, cut.dropped) == (CutKind.TOOL_DESCRIPTION, 500, 100)
+    (tool,) = tools_from([chat_pb2.GameTool(name="alarm", description="x" * 600)], Role("Smith"), "tools")
+    assert tool.declared.description == "x" * 500 + "…[+100 chars]"
+    assert tool.cut == Cut(CutKind.TOOL_DESCRIPTION, Unit.CODE_POINTS, 500, 100, "of the tool alarm")

@@ -6,15 +6,12 @@ import asyncio
 
 import pytest
 
-from sidecar.chat.aim import Routed
 from sidecar.chat.recall import Recalled, RecalledHit
-from sidecar.chat.service import ConversationService
 from sidecar.daemon.rooms import Rooms
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, role_pb2, search_pb2
 from sidecar.memory.moments import Moment
 from sidecar.settings import Config
 from sidecar.storage.session_disk import SessionDisk
-from sidecar.wire import Paging
 
 MOMENT = common_pb2.Moment(timeline_id="world", tick=40)
 RECALLED = chat_pb2.PROMPT_SECTION_KIND_RECALLED
@@ -43,27 +40,13 @@ def search():
 @pytest.fixture
 def build(tmp_path, search):
     rooms = Rooms(SessionDisk(tmp_path), Config(), serving=lambda service, can: None, report=lambda diagnostic: None)
-    chat = rooms.chat
-    service = ConversationService(
-        conversations=chat.conversations,
-        histories=chat.histories,
-        prompts=chat.prompts,
-        roles=rooms.roles,
-        counters=chat.counters,
-        saves=rooms.saves,
-        workers=rooms.workers,
-        limits=Config().chat,
-        paging=Paging(100, 1_000),
-        snapshot_of=chat.memory_snapshots.get,
-        route=lambda role, backend_id: Routed(chat.counters),
-        recall=search,
-    )
+    rooms.recall = search
 
     def call(**turn):
         async def answer():
             actor = common_pb2.Actor(actor_id="mira")
             request = chat_pb2.BuildPromptRequest(actor=actor, input=chat_pb2.TurnInput(**turn))
-            return await service.BuildPrompt(request, None)
+            return await rooms.turns.service.BuildPrompt(request, None)
 
         return asyncio.run(answer())
 

@@ -12,8 +12,8 @@ from sidecar.settings import RecordSettings
 HEAD = record("m", tick=10, importance=0.5, tags=("a", "b"), expires=Moment("world", 20), conversation_id="c").head
 
 
-def passes(superseded=False, **wanted) -> bool:
-    return RecordFilter(**wanted).passes(HEAD, superseded=superseded)
+def passes(superseded_since=None, **wanted) -> bool:
+    return RecordFilter(**wanted).passes(HEAD, superseded_since=superseded_since)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_record_is_there_from_its_moment_until_its_expiry(now, found):
 def test_without_a_moment_nothing_that_ever_expires_is_found_unless_asked_for():
     assert not passes()
     assert passes(include_expired=True)
-    assert RecordFilter().passes(record("m").head, superseded=False)
+    assert RecordFilter().passes(record("m").head, superseded_since=None)
 
 
 def test_what_expired_is_found_when_asked_for_but_never_the_future():
@@ -61,8 +61,13 @@ def test_each_part_of_the_filter(wanted, found):
 
 
 def test_superseded_records_are_left_out_unless_asked_for():
-    assert not passes(superseded=True, include_expired=True)
-    assert passes(superseded=True, include_expired=True, include_superseded=True)
+    assert not passes(superseded_since=12, include_expired=True)
+    assert passes(superseded_since=12, include_expired=True, include_superseded=True)
+
+
+@pytest.mark.parametrize(("tick", "found"), [(11, True), (12, False), (13, False)])
+def test_as_of_a_moment_a_record_is_there_until_its_replacement(tick, found):
+    assert passes(superseded_since=12, at_or_before=Moment("world", tick)) is found
 
 
 def test_two_moments_of_different_timelines_are_refused():

@@ -68,11 +68,26 @@ def test_shares_forgetting_and_a_compacted_end_are_taken():
     assert taken(row(), {"n": 2, **forget_row(["m1"], 8)}, {"n": 5, "op": "end"}) == set()
 
 
+def test_marks_of_what_is_gone_stand_first_and_are_texts():
+    gone = {"n": 0, "op": "gone", "marks": ["a1"]}
+    assert taken(gone, row()) == {"m1"}
+    for refused in ([row(), gone], [{**gone, "n": 1}], [{**gone, "marks": [1]}]):
+        with pytest.raises(REFUSED):
+            taken(*refused)
+
+
+def test_a_row_of_a_call_with_a_key_is_known_without_being_parsed():
+    one = record("m1", "the wolf")
+    assert _PLAIN.fullmatch(dump({"n": 1, **add_row(record_row(one), content_hash(one), 7, "a1b2")}))
+
+
 FIELDS = [
     ({"n": 0}, {}),
     ({"n": True}, {}),
     ({"op": "rename"}, {}),
+    ({"n": 2**63}, {}),
     ({"rev": "7"}, {}),
+    ({"rev": 2**63}, {}),
     ({"hash": ""}, {}),
     ({"shares": [{"to": ["fox"], "kind": "rumour", "moment": ["world", 1]}]}, {}),
     ({}, {"id": ""}),
@@ -98,6 +113,7 @@ FIELDS = [
     ({}, {"authority": "king"}),
     ({}, {"metadata": {"a": 1}}),
     ({}, {"audience": [["fox"]]}),
+    ({}, {"ordinal": 2**63}),
     ({}, {"pinned": 1}),
 ]
 

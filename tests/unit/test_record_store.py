@@ -1,5 +1,6 @@
 """Records on a real disk: what is acknowledged is there, once, whatever happens in between."""
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from record_samples import House, house_on, owner, record
 
 from sidecar.errors import AlreadyExists, Corrupt, LimitReached, NotFound, NotReady, Reason
+from sidecar.memory.moments import LOWEST, Moment
 from sidecar.memory.records import Share, ShareKind
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.sharing import merged_shares
@@ -125,6 +127,21 @@ def test_settling_moves_everything_into_the_journals_and_leaves_no_inbox(house):
     assert house.again().ids(OTHER) == ["m"]
 
 
+def test_a_moved_owner_is_safe_with_its_name_and_its_folder_before_the_inbox_goes(house, monkeypatch):
+    add_to_many(house, NPC, OTHER)
+    synced = set()
+
+    def fsync(descriptor):
+        synced.add((os.fstat(descriptor).st_dev, os.fstat(descriptor).st_ino))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fsync)
+        house.store.settle("session")
+    folder = journal_of(house).parent
+    for path in (folder / "records.jsonl", folder / "actor.json", folder, folder.parent):
+        assert (path.stat().st_dev, path.stat().st_ino) in synced
+
+
 def test_an_inbox_that_was_moved_already_counts_once(house):
     add_to_many(house, NPC, OTHER)
     inbox = next(house.disk.root.rglob("inbox.jsonl"))
@@ -187,6 +204,15 @@ def test_a_superseded_record_stays_and_names_its_successor(house):
         assert one.store.get(NPC, "new").record.head.supersedes == "old"
 
 
+@pytest.mark.parametrize(("moment", "since"), [(Moment("world", 7), 7), (Moment("dream", 7), LOWEST)])
+def test_since_when_a_record_is_superseded_is_known_when_its_successor_is_gone(house, moment, since):
+    add(house, record("old", tick=3))
+    house.store.supersede(NPC, "old", record("new", moment=moment))
+    house.store.forget(NPC, ["new"])
+    for one in (house, house.again()):
+        assert one.store.get(NPC, "old").entry.superseded_since == since
+
+
 def test_superseding_again_in_the_same_way_changes_nothing_and_in_another_is_refused(house):
     add(house, record("old"))
     assert house.store.supersede(NPC, "old", record("new")).created
@@ -215,6 +241,21 @@ def test_a_forgotten_id_may_be_used_again(house):
     house.store.forget(NPC, ["m1"])
     assert add(house, record("m1", "after"))[0].created
     assert house.again().store.get(NPC, "m1").record.text == "after"
+
+
+def test_what_is_kept_of_forgotten_records_is_bounded_and_never_dead_weight(tmp_path):
+    house = house_on(tmp_path, kept_answers=2)
+    for name in "abc":
+        house.store.add("session", [(NPC, record(name))], asked=f"call {name}")
+        house.store.forget(NPC, [name])
+    for one in (house, house.again()):
+        with one.store.opened(NPC) as opened:
+            assert not opened.worth_compacting()
+    add(house, record("kept"))
+    assert house.again().store.add("session", [(NPC, record("c"))], asked="call c")[0].created
+    assert house.again().ids(NPC) == ["kept"]
+    house.again().store.add("session", [(NPC, record("a"))], asked="call a")
+    assert house.again().ids(NPC) == ["a", "kept"]
 
 
 def test_shares_and_successors_survive_when_a_journal_is_compacted(house):

@@ -5,16 +5,23 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from sidecar.daemon.rooms import Rooms
-from sidecar.errors import LorekeeperError
+from sidecar.errors import AlreadyExists, LorekeeperError
+from sidecar.gen.lorekeeper.v1 import save_pb2
 from sidecar.memory.edits import Action, Edit
+from sidecar.saves.answers import Request
 from sidecar.saves.checkpoint import Kind, Wish
+from sidecar.saves.erasure import Doomed
+from sidecar.saves.messages import erasure_to
 from sidecar.saves.save_files import Fork
 from sidecar.settings import Config, SavesSettings
 from sidecar.storage.disk import FileDisk
+from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import actor_id
 
 SAFETY = Wish(kind=Kind.SAFETY)
@@ -37,8 +44,8 @@ class FailingDisk(FileDisk):
 
     def _step(self, change, *arguments):
         self._left -= 1
-        due = self._left == 0 or (self.failed and isinstance(self._error, Killed))
-        if due and not self._after:
+        due, gone = self._left == 0, self.failed and isinstance(self._error, Killed)
+        if gone or (due and not self._after):
             self._fail()
         answer = change(*arguments)
         if due:
@@ -51,6 +58,9 @@ class FailingDisk(FileDisk):
 
     def replace(self, path, data):
         self._step(super().replace, path, data)
+
+    def append(self, path, data, **how):
+        return self._step(partial(super().append, **how), path, data)
 
     def rename(self, old, new):
         self._step(super().rename, old, new)
@@ -74,10 +84,8 @@ class Told(FailingDisk):
             raise self._error
 
 
-def open_rooms(disk):
-    rooms = Rooms(
-        disk, Config(saves=SavesSettings(kept_safety_checkpoints=2)), serving=lambda *_: None, report=lambda _: None
-    )
+def open_rooms(disk, *, report=lambda _: None):
+    rooms = Rooms(disk, Config(saves=SavesSettings(kept_safety_checkpoints=2)), serving=lambda *_: None, report=report)
     rooms.recover()
     return rooms
 
@@ -217,19 +225,92 @@ def test_a_fork_that_is_killed_anywhere_is_whole_or_not_there(prepared, tmp_path
         assert os.listdir(disk.root / "exchange") == []
 
 
-def test_an_erasure_that_is_killed_anywhere_leaves_everything_or_nothing(prepared, tmp_path_factory):
+def test_a_fork_whose_answer_a_kill_swallowed_is_not_made_again(prepared):
+    folder, kept = prepared
+    fork = Fork("slot", kept, "fork", key="k", request="r")
+    made = open_rooms(FileDisk(folder)).save.files.fork(fork)
+    again = open_rooms(FileDisk(folder))
+    write(again, "went on", "fork")
+    assert again.save.files.fork(fork) is made
+    assert texts(again, "fork") == {"went on"}
+    for other in (replace(fork, request="other"), replace(fork, key="other"), replace(fork, key="", request="")):
+        with pytest.raises(AlreadyExists):
+            again.save.files.fork(other)
+
+
+ADA = actor_id(save="slot", actor="mira", player="Ada")
+ASKED = Request("EraseSave", save_pb2.EraseSaveRequest(save_id="slot", idempotency_key="k"))
+
+
+def told(removed):
+    return save_pb2.EraseSaveResponse(existed=removed is not None, erased=erasure_to(removed))
+
+
+def holding(folder, text):
+    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+@pytest.fixture
+def remembered(prepared):
+    """The same, with what a player told, in the save and in a checkpoint."""
     folder, _kept = prepared
+    rooms = open_rooms(FileDisk(folder))
+    rooms.documents.edit(ADA, [Edit(Action.WRITE, content="secret")])
+    rooms.save.files.checkpoint("slot", Wish())
+    rooms.saves.close()
+    return folder
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("who", [None, Who(actor=ADA), Who(player="Ada")], ids=["save", "actor", "player"])
+def test_an_erasure_that_is_killed_anywhere_is_ended_and_its_answer_known_or_it_never_began(
+    remembered, tmp_path_factory, who, after
+):
+    doomed, seen = Doomed("slot", who), set()
     runs = run_until_it_ends(
-        folder,
-        lambda rooms: rooms.save.files.erase("slot"),
+        remembered,
+        lambda rooms: rooms.save.erasures.once(doomed, ASKED, told),
         tmp_path_factory,
-        lambda copy, at: FailingDisk(copy, at=at, error=Killed()),
+        lambda copy, at: FailingDisk(copy, at=at, error=Killed(), after=after),
     )
     for disk, _failure in runs:
         again = open_rooms(FileDisk(disk.root))
-        if again.save.files.exists("slot"):
-            assert texts(again) == {"now"}
-            assert len(again.save.files.checkpoints.ids("slot")) == 3
-        else:
-            left = [path.name for path in disk.root.rglob("*") if path.is_file()]
-            assert left == []
+        known = again.save.answers.known(ASKED, save_pb2.EraseSaveResponse)
+        seen.add(known is not None)
+        assert len(holding(disk.root, b"secret")) == (0 if known else 2)
+        assert texts(again) == ({""} if known and who is None else {"now"})
+        assert os.listdir(disk.root / "exchange") == []
+        if known:
+            assert known.erased.documents == (3 if who is None else 1)
+            again.documents.edit(ADA, [Edit(Action.WRITE, content="made anew")])
+            assert again.save.erasures.once(doomed, ASKED, told) == known
+            assert again.documents.look(ADA).text == "made anew"
+    assert seen == {False, True}
+
+
+@pytest.mark.parametrize("who", [None, Who(actor=ADA), Who(player="Ada")], ids=["save", "actor", "player"])
+def test_an_erasure_on_a_failing_disk_can_be_repeated_and_nothing_is_erased_later(remembered, tmp_path_factory, who):
+    doomed = Doomed("slot", who)
+    runs = run_until_it_ends(
+        remembered,
+        lambda rooms: rooms.save.erasures.once(doomed, ASKED, told),
+        tmp_path_factory,
+        lambda copy, at: Told(copy, at=at, error=OSError(errno.EIO, "no")),
+    )
+    for disk, _failure in runs:
+        rooms = open_rooms(FileDisk(disk.root))
+        rooms.save.erasures.once(doomed, None, told)
+        assert holding(disk.root, b"secret") == []
+
+
+def test_an_erasure_that_cannot_be_ended_after_a_kill_is_told(remembered):
+    disk = FailingDisk(remembered, at=3, error=Killed())
+    with pytest.raises(Killed):
+        open_rooms(disk).save.erasures.once(Doomed("slot", Who(player="Ada")), ASKED, told)
+    assert list((remembered / "exchange").glob("e-*.json"))
+    for path in (remembered / "saves").rglob("actor.json"):
+        path.write_bytes(b"broken")
+    reports = []
+    rooms = open_rooms(FileDisk(remembered), report=reports.append)
+    assert [report.code for report in reports] == ["erasure_unfinished"]
+    assert rooms.save.answers.known(ASKED, save_pb2.EraseSaveResponse) is None

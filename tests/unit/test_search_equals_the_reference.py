@@ -93,11 +93,16 @@ filters = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(given_records(), filters, options, st.sampled_from(QUERIES), st.integers(0, 14))
-def test_hits_and_their_order_equal_the_reference(all_given, wanted, options, text, limit):
+@given(given_records(), filters, options, st.sampled_from(QUERIES), st.integers(0, 14), st.none() | st.integers(0, 5))
+def test_hits_and_their_order_equal_the_reference(all_given, wanted, options, text, limit, replaced_at):
     house = House(SessionDisk(Path("/session")))
     for one in all_given:
         house.store.add("session", [(one.who, one.record)])
+    if all_given and replaced_at is not None:
+        first = all_given[0]
+        house.store.supersede(first.who, "m0", record("successor", "wolf", moment=Moment("world", replaced_at)))
+        stored = house.store.get(first.who, "successor").record
+        all_given = [*all_given, Given(first.who, stored, None)]
     vectors = {text_hash(embedded_text(one.record)): direction(one.turn) for one in all_given if one.turn is not None}
     house.feed.put(IDENTITY, vectors)
 
@@ -106,7 +111,12 @@ def test_hits_and_their_order_equal_the_reference(all_given, wanted, options, te
     found, in_columns = house.recall.run(query, meaning), recall_in_columns(house).run(query, meaning)
 
     analyzer = house.words.analyzer("session")
-    visible = [one for one in all_given if wanted.passes(one.record.head, superseded=False)]
+    since = {"m0": replaced_at}
+    visible = [
+        one
+        for one in all_given
+        if wanted.passes(one.record.head, superseded_since=since.get(one.record.head.record_id))
+    ]
     rows = [reference_row(one, analyzer) for one in visible]
     expected = reference_order(analyzer.query(text).words, rows, options, now=wanted.at_or_before)[:limit]
     assert [(hit.stored.owner, hit.stored.record.head.record_id) for hit in found.hits] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.chat.turns.text_calls import TextCalls
@@ -121,6 +121,8 @@ def test_prose_is_passed_on_at_once():
         ("memory", "write", {"action": "write", "content": "Ada came."}),
         ("memory_append", "write", {"action": "append", "content": "Ada came."}),
         ("MEMORY_CLEAR", "append", {"action": "clear"}),
+        ("memory_notes", "write", {"action": "write", "content": "Ada came."}),
+        ("Memory_Append now, please", "write", {"action": "append", "content": "Ada came."}),
     ],
 )
 @pytest.mark.parametrize("step", [None, 1])
@@ -143,9 +145,27 @@ def test_what_follows_the_only_directive_keeps_its_order_where_no_tool_is_offere
 
 
 @pytest.mark.parametrize("step", [None, 1])
-def test_a_memory_fence_whose_first_line_does_not_end_is_text(step):
-    text = "```memory Ada came.```"
+@pytest.mark.parametrize("text", ["```memory Ada came.```\nx```", "```memory", "```memory Ada", "```memory\nno end"])
+def test_a_memory_fence_without_a_first_line_or_an_end_is_text(text, step):
     assert found(text, directive="append", step=step) == (text, [], [])
+
+
+@pytest.mark.parametrize("step", [None, 1])
+def test_a_blank_memory_fence_changes_nothing_and_is_hidden_all_the_same(step):
+    assert found("Hello ```memory\n \n```", directive="append", step=step) == ("Hello ", [], [])
+
+
+@pytest.mark.parametrize("junk", ["{" * 100_000, '{"a":' * 20_000, "```memory" * 10_000, "[{" * 50_000])
+def test_a_hostile_answer_is_no_directive(junk):
+    assert found(junk, directive="append") == (junk, [], [])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["```memory\n", "```", "{", '"tool":"memory"', "Ada\n", "`", "x"])), st.integers(1, 5))
+def test_an_answer_without_a_directive_is_shown_as_it_is(pieces, step):
+    text = "".join(pieces)
+    shown, calls, directives = found(text, directive="append", step=step)
+    assert shown == text or calls or directives or "```memory" in text
 
 
 def test_a_long_call_takes_time_in_proportion_to_its_length():

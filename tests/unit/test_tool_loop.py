@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from sidecar.chat.backends.wire import WireCall
 from sidecar.chat.prompt import Declaration
+from sidecar.chat.turns.arguments import Schema
 from sidecar.chat.turns.batch import run_batch
 from sidecar.chat.turns.conversation import CallIds
 from sidecar.chat.turns.loop import Final, LoopRules, Planned, ToolLoop
 from sidecar.chat.turns.results import ToolOutcome
 from sidecar.chat.turns.tools import Origin, TurnTool
+from sidecar.compaction.cuts import CutKind
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -78,6 +80,28 @@ def test_a_refusal_names_what_is_missing_and_the_schema():
     (planned,) = loop().plan([WireCall("count", "{}")])
     assert "missing: n" in planned.answer.result
     assert '\\"required\\": [\\"n\\"]' in planned.answer.result
+
+
+def test_a_refusal_that_leaves_out_some_of_a_long_schema_says_how_much():
+    wide = tool("wide", schema={"type": "object", "properties": {"n": {"description": "x" * 1_500}}, "required": ["n"]})
+    (planned,) = ToolLoop({"wide": wide}, LoopRules(), CallIds()).plan([call("wide")])
+    assert planned.answer.result.endswith(f'…[+{planned.cut.dropped} chars]"}}')
+    assert (planned.cut.what, planned.cut.kept) == (CutKind.TOOL_SCHEMA, 1_200)
+
+
+def test_a_call_that_is_refused_is_repeated_to_the_model_as_it_was():
+    (planned,) = loop().plan([call("count", n="many")])
+    assert (planned.wire().arguments, planned.tool.origin) == ('{"n": "many"}', Origin.GAME)
+
+
+def test_errors_beyond_the_first_eight_are_not_passed_over_in_silence():
+    errors = Schema({"items": {"type": "string"}}).errors(list(range(9)))
+    assert (len(errors), errors[-1]) == (9, "and more of the kind")
+
+
+def test_a_rule_that_is_too_long_to_be_told_says_so():
+    (error,) = Schema({"enum": ["x" * 300]}).errors(1)
+    assert error.endswith("…[+104 chars]")
 
 
 def test_no_arguments_are_an_empty_object():

@@ -7,7 +7,8 @@ import pytest
 from sidecar.chat.backends.wire import WireCall
 from sidecar.chat.roles import ToolResults
 from sidecar.chat.turns.exchange import Round, trimmed
-from sidecar.chat.turns.results import ToolOutcome, history_block, shown_result, succeeded
+from sidecar.chat.turns.results import ToolOutcome, history_block, shown_result, succeeded, told_error
+from sidecar.compaction.cuts import CutKind
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,8 @@ from sidecar.chat.turns.results import ToolOutcome, history_block, shown_result,
         '{"error": ""}',
         '{"error": null, "ok": true}',
         '"x"',
+        '"No error: all well."',
+        '"{\\"ok\\": true}"',
         "7",
         '{"isError": false}',
     ],
@@ -42,6 +45,9 @@ def test_a_result_succeeded_unless_it_says_otherwise(result):
         "  error: no key",
         "Exception in gate",
         "failure",
+        '"Error: no key"',
+        '" Failed to open"',
+        '"{\\"ok\\": false}"',
     ],
 )
 def test_a_result_that_tells_of_a_failure_failed(result):
@@ -57,36 +63,61 @@ def outcome(name, result, *, ok=True, **more):
     return ToolOutcome("id", name, result, succeeded=ok, **more)
 
 
+def block_of(outcomes, policy):
+    return history_block(outcomes, policy)[0]
+
+
 DONE = [outcome("give", '{"message": "Sword  given."}'), outcome("open", "stuck", ok=False)]
 
 
 def test_the_history_keeps_a_line_for_each_call():
-    assert history_block(DONE, ToolResults.COMPACT) == "## Tool Results\n- give: ok Sword given.\n- open: FAILED stuck"
+    assert block_of(DONE, ToolResults.COMPACT) == "## Tool Results\n- give: ok Sword given.\n- open: FAILED stuck"
 
 
 def test_the_history_keeps_failures_alone_or_nothing_where_the_role_says_so():
-    assert history_block(DONE, ToolResults.ERRORS_ONLY) == "## Tool Results\n- open: FAILED stuck"
-    assert history_block(DONE, ToolResults.NONE) == ""
-    assert history_block(DONE[:1], ToolResults.ERRORS_ONLY) == ""
+    assert block_of(DONE, ToolResults.ERRORS_ONLY) == "## Tool Results\n- open: FAILED stuck"
+    assert block_of(DONE, ToolResults.NONE) == ""
+    assert block_of(DONE[:1], ToolResults.ERRORS_ONLY) == ""
 
 
 def test_the_history_keeps_whole_results_where_the_role_says_so():
-    block = history_block([outcome("read", "a\nb"), outcome("wait", "")], ToolResults.FULL)
+    block = block_of([outcome("read", "a\nb"), outcome("wait", "")], ToolResults.FULL)
     assert block == "## Tool Results\n- read: ok\n  Detail:\n  a\n  b\n- wait: ok\n  Detail:\n  (empty)"
 
 
 def test_equal_entries_and_repeats_stand_once():
     calls = [outcome("give", "x"), outcome("give", "x"), outcome("give", "x", duplicate=True)]
-    assert history_block(calls, ToolResults.COMPACT) == "## Tool Results\n- give: ok x"
+    assert block_of(calls, ToolResults.COMPACT) == "## Tool Results\n- give: ok x"
+
+
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        ('{"ok": false, "message": "asked", "error": "too  dark"}', "too dark"),
+        ('{"Success": false, "Message": null, "Error": "no such text"}', "no such text"),
+        ('{"error": {"code": 7, "message": "no key"}}', "no key"),
+        ('{"error": {"code": 7}}', '{"code": 7}'),
+        ('{"error": true, "message": "no key"}', "no key"),
+        ('{"ok": false}', '{"ok": false}'),
+        ('"Error: no\\nkey"', "Error: no key"),
+        ("failed", "failed"),
+        (r'{"error": "half \ud800 of it"}', "half ? of it"),
+        (r'"\ud83d\ude00 \udc00"', "😀 ?"),
+    ],
+)
+def test_the_error_of_a_result_is_told_in_its_own_words(result, error):
+    assert told_error(result) == error
 
 
 def test_a_long_line_is_clipped_and_says_so():
-    block = history_block([outcome("read", "x" * 250)], ToolResults.COMPACT)
+    block, cuts = history_block([outcome("read", "x" * 250)], ToolResults.COMPACT)
+    assert [(cut.what, cut.kept, cut.dropped) for cut in cuts] == [(CutKind.TOOL_RESULT, len(block), 10)]
     assert block.endswith("x" * 240 + "…[+10 chars]")
 
 
 def test_a_long_detail_keeps_head_and_tail():
-    block = history_block([outcome("read", "a" * 1_500 + "b" * 1_500)], ToolResults.FULL)
+    block, cuts = history_block([outcome("read", "a" * 1_500 + "b" * 1_500)], ToolResults.FULL)
+    assert [cut.dropped for cut in cuts] == [1_000]
     assert "...[truncated 1000 chars]..." in block
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -31,6 +32,8 @@ from sidecar.settings import BackendSettings
 if TYPE_CHECKING:
     import httpx
 
+    Carrier = httpx.AsyncClient | httpx.AsyncHTTPTransport
+
 _MAX_ERROR_BYTES = 65_536
 _END_SECONDS = 0.05
 
@@ -40,19 +43,20 @@ class BackendClient:
 
     def __init__(self, limits: BackendSettings) -> None:
         self._limits = limits
-        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
+        self._carriers: dict[tuple[bool, bool], Carrier] = {}
         self._making = asyncio.Lock()
 
     async def close(self) -> None:
         """Close every connection."""
-        clients, self._clients = list(self._clients.values()), {}
-        for client in clients:
-            await client.aclose()
+        carriers, self._carriers = list(self._carriers.values()), {}
+        for carrier in carriers:
+            await carrier.aclose()
 
     async def answer(self, backend: Backend, ask: Ask, *, key: str = "") -> AsyncGenerator[str | Answer, None]:
         """Pieces of text as they come, then one Answer. Raises BackendFailed."""
         body = json.dumps(ask.body(backend), ensure_ascii=False).encode("utf-8")
-        async with self._response(backend, "POST", "/chat/completions", key=key, body=body) as response:
+        path, own = "/chat/completions", ask.headers()
+        async with self._response(backend, "POST", path, key=key, body=body, own=own) as response:
             if "json" in response.headers.get("content-type", ""):
                 for part in whole_answer(await self._read(response)):
                     yield part
@@ -70,21 +74,30 @@ class BackendClient:
 
     @asynccontextmanager
     async def _response(
-        self, backend: Backend, method: str, path: str, *, key: str, body: bytes = b"", at_root: bool = False
+        self,
+        backend: Backend,
+        method: str,
+        path: str,
+        *,
+        key: str,
+        body: bytes = b"",
+        own: Mapping[str, str] | None = None,
+        at_root: bool = False,
     ) -> AsyncIterator[httpx.Response]:
         """A response with a good status. What httpx raises becomes BackendFailed."""
         base = _root(backend.base_url) if at_root else backend.base_url
-        client = await self._client(base)
+        carrier = await self._carrier(base)
         import httpx
 
         try:
-            async with client.stream(
+            request = httpx.Request(
                 method,
                 f"{base}{path}",
                 content=body or None,
-                headers=_headers(backend, key, body),
-                timeout=_timeouts(backend),
-            ) as response:
+                headers=_headers(backend, key, body) | dict(own or {}),
+                extensions={"timeout": _timeouts(backend).as_dict()},
+            )
+            async with aclosing(await _sent(carrier, request)) as response:
                 if response.status_code != 200:
                     told = await self._read(response, _MAX_ERROR_BYTES)
                     raise BackendFailed(_refused(response.status_code, told, response.headers), backend.backend_id)
@@ -130,21 +143,33 @@ class BackendClient:
             return _END_SECONDS
         return self._limits.end_grace_ms / 1_000 if stream.parts.ended else None
 
-    async def _client(self, base: str) -> httpx.AsyncClient:
-        """One client for this machine and one for others, made in a thread: the first one reads a large library."""
+    async def _carrier(self, base: str) -> Carrier:
+        """One for this machine and one for others, made in a thread: the first one reads a large library."""
         parts = urlsplit(base)
         spot = is_loopback(parts.hostname or ""), parts.scheme == "https"
         async with self._making:
-            if spot not in self._clients:
-                self._clients[spot] = await asyncio.to_thread(self._made, *spot)
-        return self._clients[spot]
+            if spot not in self._carriers:
+                self._carriers[spot] = await asyncio.to_thread(self._made, *spot)
+        return self._carriers[spot]
 
-    def _made(self, local: bool, secure: bool) -> httpx.AsyncClient:
-        """Without TLS no certificates are loaded."""
+    def _made(self, local: bool, secure: bool) -> Carrier:
+        """Without TLS no certificates are loaded. What a client adds to its transport (proxies) is of no use here on
+        this machine, and takes as long as the rest of a turn."""
         import httpx
 
         pool = httpx.Limits(max_connections=self._limits.max_connections, max_keepalive_connections=64)
-        return httpx.AsyncClient(verify=secure, trust_env=not local, follow_redirects=False, limits=pool)
+        if local:
+            return httpx.AsyncHTTPTransport(verify=secure, trust_env=False, limits=pool)
+        return httpx.AsyncClient(verify=secure, follow_redirects=False, limits=pool)
+
+
+async def _sent(carrier: Carrier, request: httpx.Request) -> httpx.Response:
+    """The beginning of the response, whose body is still to be read."""
+    import httpx
+
+    if isinstance(carrier, httpx.AsyncClient):
+        return await carrier.send(request, stream=True)
+    return await carrier.handle_async_request(request)
 
 
 def key_of(backend: Backend, given: str = "") -> str:
@@ -183,11 +208,13 @@ def _timeout_kind(error: Exception) -> FailureKind:
 
 
 def _headers(backend: Backend, key: str, body: bytes) -> dict[str, str]:
-    headers = dict(backend.headers)
+    """Names are in lower case, so that the daemon's own take the place of a profile's."""
+    headers = {name.lower(): value for name, value in backend.headers.items()}
+    headers["x-request-id"] = secrets.token_hex(16)
     if body:
         headers["content-type"] = "application/json"
     if key and backend.api_key_header:
-        headers[backend.api_key_header] = key
+        headers[backend.api_key_header.lower()] = key
     elif key:
         headers["authorization"] = f"Bearer {key}"
     return headers

@@ -68,7 +68,9 @@ _OVERFLOW_CODES = frozenset(
 _OVERFLOW = re.compile(
     r"context (?:size|length|window)|maximum context|context (?:the )?overflows|exceeds? the (?:available )?context"
     r"|n_keep: *\d+ *>= *n_ctx|prompt is too long|input is too long|input length exceeds|too many (?:input )?tokens"
-    r"|reduce the length of the (?:messages|prompt|input)|max_tokens must be at least 1, got -",
+    r"|reduce the length of the (?:messages|prompt|input)|max_tokens must be at least 1, got -"
+    r"|longer than the maximum model length|inputs\W* tokens \+|input token count|input length \d+ exceeds"
+    r"|maximum (?:allowed )?(?:number of tokens|token limit)",
     re.IGNORECASE,
 )
 # 0: an error that is told with status 200, or in a stream.
@@ -79,8 +81,9 @@ _OTHER_LIMITS = re.compile(
 )
 _QUOTA = re.compile(r"quota|billing|credit|insufficient_quota", re.IGNORECASE)
 _TOOLS = re.compile(
-    r"does not support tools|tools? (?:use|calls?|calling) (?:is|are) not supported|tools param requires"
-    r"|tool choice requires|tool-call-parser|does not support (?:function|tool)",
+    r"does not support (?:function|tool)|tools param requires|tool choice requires|tool-call-parser|support tool use"
+    r"|\b(?:tools?|functions?)\W*(?: (?:use|calls?|calling))?\W* (?:is|are) not (?:supported|enabled)"
+    r"|tool use has not been enabled|(?:argument|parameter)s?(?: supplied)?: *\W?tools\b",
     re.IGNORECASE,
 )
 _NO_MODEL = re.compile(
@@ -88,12 +91,20 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 _LOADING = re.compile(r"loading model|model is loading|service unavailable|overloaded", re.IGNORECASE)
-_LIMITS = (
-    re.compile(r"n_ctx[\"']?\s*[:=]\s*(\d+)", re.IGNORECASE),
-    re.compile(r"context size \((\d+) tokens\)", re.IGNORECASE),
-    re.compile(r"maximum context length (?:is|of) (\d+)", re.IGNORECASE),
-    re.compile(r"context (?:length|window|size) (?:is |of )+(?:only )?(\d+)", re.IGNORECASE),
-    re.compile(r"(\d+) tokens? context", re.IGNORECASE),
+_LIMITS = tuple(
+    re.compile(pattern.replace("#", r"(\d[\d,]*)"), re.IGNORECASE)
+    for pattern in (
+        r"n_ctx[\"']?\s*[:=]\s*#",
+        r"context (?:length|window|size) \(# tokens\)",
+        r"maximum context length (?:is|of) #",
+        r"context (?:length|window|size) (?:is |of )+(?:only )?#",
+        r"# (?:tokens? context|maximum context length)",
+        r"maximum model length of #",
+        r"maximum allowed token limit of #",
+        r"tokens allowed \(#\)",
+        r"max_new_tokens\W* must be <= #",
+        r"tokens > # maximum",
+    )
 )
 
 _STATUS_KINDS = {
@@ -108,7 +119,6 @@ _STATUS_KINDS = {
     405: FailureKind.INVALID_REQUEST,
     422: FailureKind.INVALID_REQUEST,
     408: FailureKind.TIMEOUT,
-    504: FailureKind.TIMEOUT,
 }
 
 _MESSAGES = {
@@ -175,7 +185,7 @@ def _classified(status: int, value: dict[str, Any], wait: int | None) -> Failure
 
 
 def _kind(status: int, words: str) -> FailureKind:
-    if status == 429 and _QUOTA.search(words):
+    if status in (403, 429) and _QUOTA.search(words):
         return FailureKind.QUOTA_EXCEEDED
     if status in _STATUS_KINDS:
         return _STATUS_KINDS[status]
@@ -201,7 +211,7 @@ def _window(value: dict[str, Any], words: str) -> int:
     for pattern in _LIMITS:
         found = pattern.search(words)
         if found:
-            return int(found[1])
+            return int(found[1].replace(",", ""))
     return 0
 
 

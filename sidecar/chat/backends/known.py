@@ -53,18 +53,14 @@ class KnownBackends:
         """An overflow has told that the window is no larger than this."""
         _remember(self._limits, _spot(backend, model), window)
 
-    def channel(self, backend: Backend, model: str) -> ToolChannel:
-        """How tools go out: what the profile says, what was found out, else NATIVE, to be found out now."""
+    def channel(self, backend: Backend, model: str = "") -> ToolChannel:
+        """How tools reach the model: what the profile says, else what was found out; AUTO where nothing was yet."""
         if backend.tool_channel is not ToolChannel.AUTO:
             return backend.tool_channel
-        return self._channels.get(_spot(backend, model), ToolChannel.NATIVE)
-
-    def told_channel(self, backend: Backend) -> ToolChannel:
-        """What was found out; AUTO where nothing was."""
-        return self._channels.get(_spot(backend, backend.model), backend.tool_channel)
+        return self._channels.get(_spot(backend, model), ToolChannel.AUTO)
 
     def learn_channel(self, backend: Backend, model: str, channel: ToolChannel) -> None:
-        """The server has taken tools, or refused them."""
+        """The model has called a tool natively, or the server has refused tools."""
         _remember(self._channels, _spot(backend, model), channel)
 
     def forget(self, backend: Backend) -> None:

@@ -55,7 +55,7 @@ def info_to(backend: Backend, known: KnownBackends, *, key_present: bool) -> bac
         backend=backend_to(backend),
         key_present=key_present,
         context_tokens=known.told_window(backend),
-        tool_channel=backend_pb2.ToolChannel.Value(f"TOOL_CHANNEL_{known.told_channel(backend).upper()}"),
+        tool_channel=backend_pb2.ToolChannel.Value(f"TOOL_CHANNEL_{known.channel(backend).upper()}"),
     )
 
 

@@ -94,6 +94,8 @@ WORDS = {
         "Set allow_remote and use https, if that is meant.",
     ),
 }
+# What a server answers that has no list of models.
+_NO_LISTING = frozenset({404, 405})
 _GRAVEST = (
     Problem.ADDRESS_NOT_ALLOWED,
     Problem.UNREACHABLE,
@@ -157,12 +159,25 @@ class Prober:
         return self._found
 
     async def _look(self) -> None:
-        server = await look(self._client, self._backend, self._key)
+        try:
+            server = await look(self._client, self._backend, self._key)
+        except BackendFailed as error:
+            if error.failure.http_status not in _NO_LISTING or not self._backend.model:
+                raise
+            await self._look_without_listing()
+            return
         if server is None:
             self._found = Probed(reachable=True).with_problem(Problem.NOT_A_MODEL_SERVER)
             return
         self._found = Probed(reachable=True, server=server.name, models=server.models)
         self._take_model(server)
+
+    async def _look_without_listing(self) -> None:
+        """A server that lists no models may still speak."""
+        self._found = Probed(model=self._backend.model)
+        await self._ask("Say hello.")
+        self._found = replace(self._found, reachable=True)
+        self._take_window(self._backend.context_tokens)
 
     def _take_model(self, server: Server) -> None:
         wanted = self._backend.model
@@ -170,14 +185,17 @@ class Prober:
         if model is None:
             self._found = self._found.with_problem(Problem.MODEL_NOT_FOUND)
             return
-        window = self._backend.context_tokens or model.window
-        self._found = replace(self._found, model=model.name, window=window)
+        self._found = replace(self._found, model=model.name)
+        self._take_window(self._backend.context_tokens or model.window)
+        if server.name == OLLAMA and not self._backend.context_tokens:
+            self._found = self._found.with_problem(Problem.SILENT_TRUNCATION)
+
+    def _take_window(self, window: int) -> None:
+        self._found = replace(self._found, window=window)
         if not window:
             self._found = self._found.with_problem(Problem.WINDOW_UNKNOWN)
         elif window < SMALL_WINDOW:
             self._found = self._found.with_problem(Problem.WINDOW_SMALL)
-        if server.name == OLLAMA and not self._backend.context_tokens:
-            self._found = self._found.with_problem(Problem.SILENT_TRUNCATION)
 
     async def _try_model(self) -> None:
         await self._try_words()

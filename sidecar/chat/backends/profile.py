@@ -14,6 +14,7 @@ from typing import Any
 
 from sidecar.chat.backends.addresses import checked_base_url
 from sidecar.errors import InvalidInput, Reason
+from sidecar.memory.canonical_json import parse
 from sidecar.settings import limit, option
 
 OFFLINE_ID = "offline"
@@ -198,8 +199,8 @@ def _check_extra(extra: str) -> None:
     if not extra:
         return
     try:
-        value = json.loads(extra) if len(extra) <= _MAX_EXTRA else None
-    except (ValueError, RecursionError):
+        value = parse(extra, "extra_body_json") if len(extra) <= _MAX_EXTRA else None
+    except InvalidInput:
         value = None
     if not isinstance(value, dict):
         raise _wrong("extra_body_json", f"must be one JSON object of at most {_MAX_EXTRA} characters")

@@ -17,7 +17,7 @@ from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2
 from sidecar.storage.keys import checked_id
 from sidecar.storage.workers import SaveKey, Workers
-from sidecar.wire import Paging, page
+from sidecar.wire import Paging, api_key_from, page
 
 _PROBE_MS = 10_000
 _PROBE_BOUNDS = (100, 300_000)
@@ -74,7 +74,7 @@ class BackendService:
             return probed_to(Probed().with_problem(Problem.ADDRESS_NOT_ALLOWED), duration_ms=0)
         if backend.kind is Kind.OFFLINE:
             return probed_to(_OFFLINE, duration_ms=0)
-        prober = Prober(self._client, backend, key_of(backend, request.api_key))
+        prober = Prober(self._client, backend, key_of(backend, api_key_from(request.api_key, "api_key")))
         found = await prober.probe(try_model=request.try_model, timeout_ms=timeout_ms)
         return probed_to(found, duration_ms=1_000 * (time.perf_counter() - began))
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
 from contextlib import aclosing
+from typing import Any
+from weakref import WeakSet
 
 from sidecar.chat.backends.client import BackendClient, key_of
-from sidecar.chat.backends.failures import BackendFailed
+from sidecar.chat.backends.failures import BackendFailed, FailureKind
 from sidecar.chat.backends.known import KnownBackends
 from sidecar.chat.backends.profile import Backend, Kind
 from sidecar.chat.backends.routing import summary_patterns
@@ -18,6 +22,33 @@ from sidecar.compaction.summariser import CompletionAnswer, CompletionRequest, W
 from sidecar.errors import NotFound
 
 _GIVEN_UP = CompletionAnswer("", ok=False)
+_Answering = Callable[[CompletionRequest], Coroutine[Any, Any, CompletionAnswer]]
+
+
+class SummaryCalls:
+    """The calls of one compaction, from a thread to the event loop. Hanging up ends them for good."""
+
+    def __init__(self, answer: _Answering, loop: asyncio.AbstractEventLoop) -> None:
+        self._answer = answer
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._hung_up = False
+        self._call: Future[CompletionAnswer] | None = None
+
+    def complete(self, request: CompletionRequest) -> CompletionAnswer:
+        """The answer. Raises TimeoutError, and CancelledError once somebody has hung up."""
+        with self._lock:
+            if self._hung_up:
+                raise CancelledError
+            call = self._call = asyncio.run_coroutine_threadsafe(self._answer(request), self._loop)
+        return call.result()
+
+    def hang_up(self) -> None:
+        """End the call that is under way; no further one is made."""
+        with self._lock:
+            self._hung_up = True
+            if self._call:
+                self._call.cancel()
 
 
 class SummaryModels:
@@ -34,18 +65,28 @@ class SummaryModels:
         self._known = known
         self._client = client
         self._loop = loop
+        self._open: WeakSet[SummaryCalls] = WeakSet()
+
+    def hang_up(self) -> None:
+        """End every call that is under way, and begin none any more: the daemon is to end."""
+        self._loop = None
+        for calls in list(self._open):
+            calls.hang_up()
 
     def find(self, role: Role, backend_id: str, api_key: str = "") -> Writer | None:
         """The backend of that id, else the routed one, else the one that answers the role; None where none can.
 
         Raises NotFound for an id that is not known.
         """
-        backend = self._chosen(role, backend_id)
+        backend = self.backend_of(role, backend_id)
         if backend is None or backend.kind is Kind.OFFLINE or self._loop is None:
             return None
-        return Writer(self._completing(backend, key_of(backend, api_key), self._loop), self._known.told_window(backend))
+        calls = SummaryCalls(self._answering(backend, key_of(backend, api_key)), self._loop)
+        self._open.add(calls)
+        return Writer(calls.complete, self._known.told_window(backend), calls.hang_up)
 
-    def _chosen(self, role: Role, backend_id: str) -> Backend | None:
+    def backend_of(self, role: Role, backend_id: str) -> Backend | None:
+        """The backend that :meth:`find` finds. Raises NotFound."""
         if backend_id:
             return self._backends.get(backend_id)
         routed = self._backends.for_role(role.role_id, summary_patterns)
@@ -56,19 +97,16 @@ class SummaryModels:
         except NotFound:
             return None
 
-    def _completing(
-        self, backend: Backend, key: str, loop: asyncio.AbstractEventLoop
-    ) -> Callable[[CompletionRequest], CompletionAnswer]:
-        def complete(request: CompletionRequest) -> CompletionAnswer:
-            return asyncio.run_coroutine_threadsafe(self._complete(backend, key, request), loop).result()
-
-        return complete
+    def _answering(self, backend: Backend, key: str) -> _Answering:
+        return lambda request: self._complete(backend, key, request)
 
     async def _complete(self, backend: Backend, key: str, request: CompletionRequest) -> CompletionAnswer:
+        """Raises TimeoutError."""
         ask = Ask(
             [WireMessage(SYSTEM, request.system), WireMessage(USER, request.user)],
             temperature=request.temperature,
             max_output_tokens=request.max_output,
+            role_id=request.role_id,
         )
         text, end = "", Answer()
         limit_ms = backend.total_timeout_ms or backend.idle_timeout_ms
@@ -82,7 +120,11 @@ class SummaryModels:
                         end = piece
                     else:
                         text += piece
-        except BackendFailed:
+        except BackendFailed as error:
+            if error.failure.kind is FailureKind.TIMEOUT:
+                raise TimeoutError from error
+            if error.failure.window:
+                self._known.limit_window(backend, backend.model, error.failure.window)
             return _GIVEN_UP
         tokens = end.tokens
         return CompletionAnswer(text, True, tokens.prompt if tokens else 0, tokens.completion if tokens else 0)

@@ -11,9 +11,11 @@ Reasoning (``reasoning_content``, ``reasoning``) is never text.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from sidecar.chat.backends.profile import Backend
 
@@ -51,9 +53,16 @@ class WireMessage:
         return value
 
 
+def _new_id() -> str:
+    return secrets.token_hex(16)
+
+
 @dataclass(frozen=True)
 class Ask:
-    """One request to a model. ``tools`` are in the wire's own form."""
+    """One request to a model. ``tools`` are in the wire's own form.
+
+    ``role_id`` is whose words are asked for; ``call_id`` is the same in every attempt and tells nothing.
+    """
 
     messages: Sequence[WireMessage]
     tools: Sequence[Mapping[str, Any]] = ()
@@ -62,6 +71,15 @@ class Ask:
     temperature: float | None = None
     max_output_tokens: int | None = None
     schema: Mapping[str, Any] | None = None
+    role_id: str = ""
+    call_id: str = field(default_factory=_new_id, compare=False)
+
+    def headers(self) -> dict[str, str]:
+        """What a server may know of the call beside its body; a role id that is no plain ASCII is percent-encoded."""
+        plain = self.role_id.isascii() and self.role_id.isprintable()
+        role = self.role_id if plain else quote(self.role_id, safe="")
+        told = {"idempotency-key": self.call_id, "x-coreai-role": role}
+        return {name: value for name, value in told.items() if value}
 
     def body(self, backend: Backend) -> dict[str, Any]:
         """The request's body; the profile's own values fill what is not asked for."""
@@ -122,10 +140,12 @@ class AnswerParts:
 
     def __init__(self) -> None:
         self._calls: list[_OpenCall] = []
-        self._by_index: dict[int, _OpenCall] = {}
+        self._by_index: dict[int | str, _OpenCall] = {}
         self._finish = ""
         self._tokens: Tokens | None = None
         self._model = ""
+        self._half = ""
+        """The first half of a character whose second one is to come: some servers cut their text by UTF-16."""
 
     @property
     def ended(self) -> bool:
@@ -142,12 +162,17 @@ class AnswerParts:
         for piece in _list(said.get("tool_calls")):
             self._take_call(_dict(piece))
         self._take_function(_dict(said.get("function_call")))
-        return _content(said.get("content"))
+        return self._whole_characters(_content(said.get("content")))
 
     def answer(self) -> Answer:
         """The answer as far as it has come."""
-        calls = tuple(WireCall(call.name, "".join(call.arguments), call.call_id) for call in self._calls if call.name)
-        return Answer(calls, self._finish, self._tokens, self._model)
+        calls = tuple(call.wire() for call in self._calls if call.name)
+        return Answer(calls, self._finish, self._tokens, _well_formed(self._model))
+
+    def _whole_characters(self, text: str) -> str:
+        joined = self._half + text
+        self._half = joined[-1:] if "\ud800" <= joined[-1:] <= "\udbff" else ""
+        return _well_formed(joined.removesuffix(self._half))
 
     def _take_call(self, piece: Mapping[str, Any]) -> None:
         function = _dict(piece.get("function"))
@@ -167,7 +192,7 @@ class AnswerParts:
 
     def _meant(self, index: Any, name: str, call_id: str) -> _OpenCall:
         """The call that a piece belongs to: by index, unless it clearly begins another one under the same index."""
-        place = index if isinstance(index, int) else None
+        place = index if isinstance(index, int | str) else None
         known = self._by_index.get(place) if place is not None else (self._calls[-1] if self._calls else None)
         if place is None and call_id:
             known = next((call for call in self._calls if call.call_id == call_id), None)
@@ -186,6 +211,9 @@ class _OpenCall:
         self.name = ""
         self.call_id = ""
         self.arguments: list[str] = []
+
+    def wire(self) -> WireCall:
+        return WireCall(*map(_well_formed, (self.name, "".join(self.arguments), self.call_id)))
 
     def add(self, text: str) -> None:
         if text:
@@ -237,6 +265,13 @@ def _content(value: Any) -> str:
 def _first(value: Any) -> Mapping[str, Any]:
     items = _list(value)
     return _dict(items[0]) if items else {}
+
+
+def _well_formed(text: str) -> str:
+    """The text with each half of a character as U+FFFD: no message could carry a half."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _text(value: Any) -> str:

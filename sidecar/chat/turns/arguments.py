@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
-MAX_SHOWN_SCHEMA = 1_200
-MAX_ERRORS = 8
+from sidecar.compaction.clipping import clip, clipped
+from sidecar.compaction.cuts import Cut, CutKind, Unit
+from sidecar.errors import InvalidInput
+from sidecar.memory.canonical_json import parse
+
+_MAX_SHOWN_SCHEMA = 1_200
+_MAX_ERRORS = 8
 _MAX_ERROR_CHARS = 200
+_MORE = "and more of the kind"
 
 
 class InvalidSchema(Exception):
@@ -19,7 +26,11 @@ class InvalidSchema(Exception):
 
 
 class BadArguments(Exception):
-    """A model's arguments cannot be used; the message is for the model."""
+    """A model's arguments cannot be used; the message is for the model, ``cut`` what of a schema it leaves out."""
+
+    def __init__(self, message: str, cut: Cut | None = None) -> None:
+        super().__init__(message)
+        self.cut = cut
 
 
 class Schema:
@@ -39,26 +50,30 @@ class Schema:
         self._validator = cls(self._schema, registry=referencing.Registry())
 
     def errors(self, value: Any) -> list[str]:
-        """Where the value breaks the schema, as a path and the rule that is broken; never the value itself."""
+        """Where the value breaks the schema, as a path and the rule that is broken; never the value itself.
+
+        After eight of them a last entry says that there are more.
+        """
         import referencing.exceptions
 
         try:
-            found = [
-                _told(error) for error, _ in zip(self._validator.iter_errors(value), range(MAX_ERRORS), strict=False)
-            ]
+            found = [_told(error) for error in islice(self._validator.iter_errors(value), _MAX_ERRORS + 1)]
         except (referencing.exceptions.Unresolvable, RecursionError) as error:
             raise InvalidSchema("it refers to something that is not in it, or to itself without end") from error
-        return sorted(found)
+        return [*sorted(found[:_MAX_ERRORS]), *([_MORE] if len(found) > _MAX_ERRORS else [])]
 
     def missing(self, value: Mapping[str, Any]) -> list[str]:
         """Required fields that are absent or null."""
         required = self._schema.get("required", ())
         return [name for name in required if isinstance(name, str) and value.get(name) is None]
 
-    def shown(self) -> str:
-        """The schema for a model, cut where it is too long."""
+    def refusal(self, why: str) -> BadArguments:
+        """What a model is told whose arguments do not keep to the schema."""
         text = json.dumps(self._schema, ensure_ascii=False, sort_keys=True)
-        return text if len(text) <= MAX_SHOWN_SCHEMA else text[:MAX_SHOWN_SCHEMA] + "…"
+        shown, missing = clipped(text, _MAX_SHOWN_SCHEMA)
+        detail = f"a refusal of arguments shows {_MAX_SHOWN_SCHEMA} code points of the tool's schema"
+        cut = Cut(CutKind.TOOL_SCHEMA, Unit.CODE_POINTS, len(text) - missing, missing, detail)
+        return BadArguments(f"{why}. The schema is {shown}", cut if missing else None)
 
 
 def read_schema(text: str) -> dict[str, Any]:
@@ -66,19 +81,27 @@ def read_schema(text: str) -> dict[str, Any]:
     if not text.strip():
         return {"type": "object", "properties": {}}
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidSchema("it is not JSON") from error
+        value = parse(text, "schema")
+    except InvalidInput as error:
+        raise InvalidSchema("it is not JSON that a request can carry") from error
     if not isinstance(value, dict):
         raise InvalidSchema("it is not a JSON object")
     Schema(value)
     return value
 
 
+def read_json(text: str) -> Any:
+    """The value of a model's JSON. Raises ValueError or RecursionError, also for what only Python takes for JSON: NaN,
+    numbers without end, halves of characters."""
+    value = json.loads(text)
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    return value
+
+
 def read_arguments(text: str) -> dict[str, Any]:
     """The JSON object that a model sent; nothing means none. Raises BadArguments."""
     try:
-        value = json.loads(text) if text.strip() else {}
+        value = read_json(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         raise BadArguments(
             "the arguments are not complete JSON and nothing was run; send the whole call again"
@@ -92,13 +115,13 @@ def checked(arguments: dict[str, Any], schema: Schema) -> dict[str, Any]:
     """Arguments that keep to the schema; optional ones that are null are left out. Raises BadArguments."""
     missing = schema.missing(arguments)
     if missing:
-        raise BadArguments(f"required arguments are missing: {', '.join(missing)}. The schema is {schema.shown()}")
+        raise schema.refusal(f"required arguments are missing: {', '.join(missing)}")
     if not schema.errors(arguments):
         return arguments
     filled = {name: value for name, value in arguments.items() if value is not None}
     errors = schema.errors(filled)
     if errors:
-        raise BadArguments(f"the arguments do not keep to the schema: {'; '.join(errors)}. It is {schema.shown()}")
+        raise schema.refusal(f"the arguments do not keep to the schema: {'; '.join(errors)}")
     return filled
 
 
@@ -111,4 +134,4 @@ def _told(error: Any) -> str:
     """A path and a rule: a validator's own message would repeat the value."""
     path = "/".join(str(part) for part in error.absolute_path) or "the value"
     rule = json.dumps(error.validator_value, ensure_ascii=False, default=str)
-    return f"{path}: {error.validator} {rule[:_MAX_ERROR_CHARS]}"
+    return f"{path}: {error.validator} {clip(rule, _MAX_ERROR_CHARS)}"

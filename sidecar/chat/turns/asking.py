@@ -8,7 +8,7 @@ takes no tool calls of the wire is told of the tools in its text.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,17 +17,18 @@ from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, 
 from sidecar.chat.backends.offline import offline_answer
 from sidecar.chat.backends.profile import ToolChannel
 from sidecar.chat.backends.retries import Smaller, may_fall_back, may_retry, smaller
-from sidecar.chat.backends.wire import USER, Answer, Ask, WireMessage
+from sidecar.chat.backends.wire import Answer, Ask, WireMessage
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.turns.ahead import Ahead, Pieces
 from sidecar.chat.turns.choice import Chosen, fallback_of
-from sidecar.chat.turns.events import Event, Said, Tell, Trouble, Warned
+from sidecar.chat.turns.events import Event, Said, TakenBack, Tell, Trouble, Warned, WasCut
 from sidecar.chat.turns.exchange import Round, trimmed
-from sidecar.chat.turns.input import ToolChoice
 from sidecar.chat.turns.meter import Meter, cut_in_silence
 from sidecar.chat.turns.opening import Opening
+from sidecar.chat.turns.request import request_of, tokens_of
 from sidecar.chat.turns.speech import Room, Speech
-from sidecar.chat.turns.tools import TurnTool, forced_call, text_contract
+from sidecar.chat.turns.tools import TurnTool
+from sidecar.compaction.cuts import Cut
 from sidecar.compaction.tokens import CounterKind
 
 _TRUNCATED = (
@@ -65,13 +66,21 @@ class Asking:
         self._room = Room(opening.role.max_response_chars)
         self._truncation_told = False
         self._ahead: tuple[Ask, Ahead] | None = None
+        self._asked_last = Ask([])
+        """A request that is made again as it was is one call to the server, and goes by its name."""
         self.chosen = chosen
         self.prompt = prompt
         self.model = chosen.model
+        self.texts: list[str] = []
+        """What the actor has said, an entry for each answer and for each sentence made from results."""
+        self.spoke = False
+        """Whether any of it is the model's own."""
+        self.heard = Heard(self._speech(with_tools=False), Answer())
+        """The last answer; an empty one before there is any."""
 
     def begin(self) -> None:
         """Asks already, for :meth:`first` to hear."""
-        ask, pieces = self._asked([], with_tools=True, choice=self._choice())
+        ask, pieces = self._asked([], with_tools=True)
         self._ahead = ask, Ahead(pieces)
 
     async def aclose(self) -> None:
@@ -86,7 +95,7 @@ class Asking:
         while True:
             speech = self._speech(with_tools=True)
             try:
-                return await self._once(speech, [], with_tools=True, choice=self._choice())
+                return await self._once(speech, [], with_tools=True)
             except BackendFailed as error:
                 failure = error.failure
                 if speech.began:
@@ -111,17 +120,40 @@ class Asking:
         """A further answer, after calls or for a repair. Raises BackendFailed."""
         kept, _ = trimmed(rounds, self._opening.role.max_tool_messages)
         added = [message for one in kept for message in one.messages(native=self.chosen.native)]
-        return await self._once(self._speech(with_tools=with_tools), [*added, *extra], with_tools=with_tools, choice="")
+        return await self._once(self._speech(with_tools=with_tools), [*added, *extra], with_tools=with_tools)
 
-    async def end(self) -> None:
+    async def once_more(self, rounds: Sequence[Round], request: Sequence[WireMessage]) -> str:
+        """The whole answer again: what was said before does not count. Raises BackendFailed."""
+        self._room.take_back()
+        self.texts.clear()
+        heard = await self.next(rounds, request, with_tools=False)
+        await self.tell_cut()
+        return heard.speech.text
+
+    async def say(self, text: str, cut: Cut | None) -> None:
+        """What the actor says where its model said nothing, within the role's bound; ``cut`` is what it leaves out."""
+        kept = self._room.take(text)
+        if kept:
+            await self._say([Said(kept, starts_message=True)])
+        self.texts.append(kept)
+        if cut:
+            await self._tell(WasCut(cut))
+
+    async def end(self) -> str:
+        """Ends a text of which some was beyond the role's bound, and tells it; the mark that ends the text."""
+        mark = self._room.mark()
+        if mark:
+            await self._tell(Said(mark))
+        await self.tell_cut()
+        return mark
+
+    async def tell_cut(self) -> None:
         """Tells what of the answer was beyond the role's bound."""
-        for event in self._room.marker():
-            await self._tell(event)
+        for cut in self._room.cuts():
+            await self._tell(WasCut(cut))
 
-    async def _once(
-        self, speech: Speech, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]
-    ) -> Heard:
-        ask, heard = self._ahead or self._asked(added, with_tools=with_tools, choice=choice)
+    async def _once(self, speech: Speech, added: Sequence[WireMessage], *, with_tools: bool) -> Heard:
+        ask, heard = self._ahead or self._asked(added, with_tools=with_tools)
         self._ahead = None
         answer = Answer()
         self._meter.asked += 1
@@ -136,13 +168,17 @@ class Asking:
         speech.calls[:0] = answer.calls
         self.model = answer.model or self.model
         await self._count(ask, answer, speech, added)
-        return Heard(speech, answer)
+        self.heard = Heard(speech, answer)
+        self.texts.append(speech.text)
+        self.spoke = self.spoke or speech.spoke
+        return self.heard
 
-    def _asked(
-        self, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]
-    ) -> tuple[Ask, Pieces]:
-        ask = self._ask(added, with_tools=with_tools, choice=choice)
-        return ask, self._pieces(ask)
+    def _asked(self, added: Sequence[WireMessage], *, with_tools: bool) -> tuple[Ask, Pieces]:
+        ask = request_of(self._opening, self.chosen, self.prompt, added, with_tools=with_tools)
+        ask = replace(ask, role_id=self._opening.role.role_id)
+        if ask != self._asked_last:
+            self._asked_last = ask
+        return self._asked_last, self._pieces(self._asked_last)
 
     async def _pieces(self, ask: Ask) -> Pieces:
         if self.chosen.offline:
@@ -158,10 +194,12 @@ class Asking:
             if isinstance(event, Said):
                 self._meter.text_came()
             await self._tell(event)
+            if isinstance(event, TakenBack):  # of this answer alone: what came before it is said again
+                await self._say([Said(text, starts_message=True) for text in self.texts if text])
 
     async def _count(self, ask: Ask, answer: Answer, speech: Speech, added: Sequence[WireMessage]) -> None:
         counter = self._opening.counter(self.chosen)
-        estimated = self.prompt.tokens + sum(counter.count(_all_of(message)) for message in added)
+        estimated = tokens_of(ask, self.prompt)
         said = counter.count(speech.text)
         self._meter.answered(answer.tokens, estimated=estimated, said=said, counter=counter.kind)
         if cut_in_silence(answer.tokens, estimated):
@@ -171,7 +209,7 @@ class Asking:
                 self.chosen.model, estimated=estimated, reported=answer.tokens.read()
             )
         if ask.tools and answer.calls:
-            self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, ToolChannel.NATIVE)
+            self._learn(ToolChannel.NATIVE)
 
     async def _tell_truncation(self, estimated: int) -> None:
         if self._truncation_told:
@@ -180,41 +218,18 @@ class Asking:
         details = {"sent": str(estimated), "read": str(self._meter.spent.last_prompt)}
         await self._tell(Warned(Trouble.CONTEXT_TRUNCATED, _TRUNCATED, details))
 
-    def _ask(self, added: Sequence[WireMessage], *, with_tools: bool, choice: str | Mapping[str, Any]) -> Ask:
-        opening, chosen = self._opening, self.chosen
-        native = with_tools and chosen.native
-        form = opening.turn.form
-        return Ask(
-            messages=[*self._prompt_messages(choice), *added],
-            tools=[tool.function() for tool in self.prompt.tools] if native else [],
-            tool_choice=choice,
-            model=chosen.model,
-            temperature=opening.temperature(chosen),
-            max_output_tokens=opening.longest(chosen) or None,
-            schema=form.schema if form else None,
-        )
-
-    def _prompt_messages(self, choice: str | Mapping[str, Any]) -> list[WireMessage]:
-        """What is forced in this turn alone stands beside its line: the beginning stays as it was."""
-        messages = [WireMessage(message.role, message.content) for message in self.prompt.messages]
-        contract = text_contract(self._tools) if not self.chosen.native else ""
-        if contract:
-            messages[0] = replace(messages[0], content=f"{messages[0].content}\n\n{contract}".strip())
-        forced = forced_call(choice) if contract else ""
-        if forced:
-            messages.insert(max(1, len(messages) - 1), WireMessage(USER, forced))
-        return messages
-
     def _speech(self, *, with_tools: bool) -> Speech:
+        """Where the model has no tools, all that it writes is text."""
+        if not with_tools:
+            return Speech((), self._room)
         role = self._opening.role
         obeys = role.text_directives and "memory" in self._tools
-        return Speech(self._tools, self._room, directive=str(role.memory_default_action) if obeys else "")
+        directive = str(role.memory_default_action) if obeys else ""
+        return Speech(self._written(["memory"] if obeys else []), self._room, directive=directive)
 
-    def _choice(self) -> str | Mapping[str, Any]:
-        turn = self._opening.turn
-        if turn.tool_choice is ToolChoice.NAMED:
-            return {"type": "function", "function": {"name": turn.tool_name}}
-        return "required" if turn.tool_choice is ToolChoice.ANY else "auto"
+    def _written(self, obeyed: Iterable[str]) -> Iterable[str]:
+        """The tools that the model may call in its text: all, unless it is known to call them natively."""
+        return obeyed if self.chosen.channel is ToolChannel.NATIVE else self._tools
 
     @property
     def _most_overflows(self) -> int:
@@ -225,8 +240,13 @@ class Asking:
         return failure.tools_refused and auto and self.chosen.native
 
     async def _use_text_channel(self) -> None:
-        self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, ToolChannel.TEXT)
-        self.chosen = replace(self.chosen, channel=ToolChannel.TEXT)
+        self._learn(ToolChannel.TEXT)
+        await self._build()
+
+    def _learn(self, channel: ToolChannel) -> None:
+        """How this model calls tools, for the rest of the turn and for those to come."""
+        self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, channel)
+        self.chosen = replace(self.chosen, channel=channel)
 
     async def _rebuild(self, failure: Failure, attempt: int) -> None:
         window = self._opening.window(self.chosen)
@@ -278,7 +298,3 @@ async def ready(parts: Any, chosen: Chosen) -> Chosen:
 def empty_answer() -> BackendFailed:
     """The model said nothing at all."""
     return BackendFailed(failure_of(FailureKind.EMPTY_RESPONSE))
-
-
-def _all_of(message: WireMessage) -> str:
-    return message.content + "".join(f"{call.name}{call.arguments}" for call in message.calls)

@@ -19,7 +19,7 @@ from sidecar.chat.turns.tools import Origin
 from sidecar.errors import LorekeeperError
 from sidecar.memory.toolbox import ToolCall
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lorekeeper")
 TIMEOUT = "TIMEOUT"
 FAILED = "TOOL_FAILED"
 GAME_GONE = "GAME_GONE"
@@ -90,7 +90,7 @@ class Calling:
         except LorekeeperError as error:
             return GameAnswer(f'{{"ok": false, "error": "{error.reason}"}}', failed=True, reason=str(error.reason))
         except Exception:
-            _log.exception("a tool of the daemon failed")
+            _log.exception("a tool of the daemon failed", extra={"code": "internal_failure"})
             return GameAnswer('{"ok": false, "error": "the tool failed"}', failed=True, reason=FAILED)
         reason = "" if answer.succeeded else str(answer.payload.get("Reason", FAILED))
         return GameAnswer(answer.json(), failed=not answer.succeeded, reason=reason)

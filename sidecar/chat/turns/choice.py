@@ -12,17 +12,17 @@ from sidecar.chat.roles import Role
 
 @dataclass(frozen=True)
 class Chosen:
-    """A backend with the model, the key and the window of one turn."""
+    """A backend with the model, the key and the window of one turn; ``channel`` AUTO is not found out yet."""
 
     backend: Backend
     model: str
     key: str = field(default="", repr=False)
     window: int = 0
-    channel: ToolChannel = ToolChannel.NATIVE
+    channel: ToolChannel = ToolChannel.AUTO
 
     @property
     def native(self) -> bool:
-        """Whether tools go out as the wire has them."""
+        """Whether tools go out as the wire has them: also where it is not known yet that the model takes them so."""
         return self.channel is not ToolChannel.TEXT
 
     @property

@@ -19,7 +19,7 @@ from sidecar.errors import (
     Unavailable,
 )
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lorekeeper")
 _K = FailureKind
 _ERRORS: dict[FailureKind, tuple[type[LorekeeperError], Reason]] = {
     _K.AUTH_EXPIRED: (NotReady, Reason.AUTH_EXPIRED),

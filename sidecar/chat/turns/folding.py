@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sidecar.chat.compactions import Compactions
 from sidecar.chat.turns.background import Background
+from sidecar.compaction.pending import Pending
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.windows import Asked
 from sidecar.diagnostics import Diagnostic, Report, Severity
-from sidecar.errors import LorekeeperError
+from sidecar.errors import LimitReached, LorekeeperError
 from sidecar.storage.keys import ActorId
 from sidecar.storage.workers import Workers
 
@@ -25,13 +26,32 @@ class Folding:
         self._report = report
         self._running: set[ActorId] = set()
 
-    async def fold(self, who: ActorId, history_tokens: int) -> Snapshot:
-        """Folds what does not fit ``history_tokens``, and stores the summary. Raises Corrupt, LimitReached."""
-        compactions, asked = self._compactions, Asked(history_tokens=history_tokens)
+    async def fold(self, who: ActorId, history_tokens: int, *, through: int | None = None) -> Snapshot:
+        """Folds what does not fit ``history_tokens``, and stores the summary. Raises Corrupt, LimitReached.
+
+        ``through`` is the number of the newest message that counts; None: all do. By rule where too many wait for a
+        model already, which is told as a cut.
+        """
+        compactions, asked = self._compactions, Asked(history_tokens=history_tokens, through=through)
+        await compactions.look(who, asked)
         pending = await self._workers.run(who, lambda: compactions.begin(who, asked))
-        snapshot = await self._models.run(who, pending.run)
-        await self._workers.run(who, lambda: compactions.commit(pending, snapshot))
-        return snapshot
+        written = await self._written(pending)
+
+        def commit() -> Snapshot:
+            snapshot = written or pending.by_rule().run()
+            compactions.commit(pending, snapshot)
+            return snapshot
+
+        return await self._workers.run(who, commit)
+
+    async def _written(self, pending: Pending) -> Snapshot | None:
+        """What a model makes of it; None where none is to, or cannot soon."""
+        if pending.summariser is None:
+            return None
+        try:
+            return await self._models.run(pending.who, pending.run, left=pending.hang_up)
+        except LimitReached:
+            return None
 
     def start(self, who: ActorId, history_tokens: int) -> None:
         """The same in the background; one that runs already does the work of both."""

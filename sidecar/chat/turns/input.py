@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sidecar.chat.prompts import PromptRequest
+from sidecar.chat.prompt_request import PromptRequest
 from sidecar.chat.roles import RecallOptions, Role
 from sidecar.chat.turns.arguments import Schema
+from sidecar.chat.turns.tools import TurnTool
 from sidecar.memory.moments import Moment
-
-
-class ToolChoice(IntEnum):
-    """Whether tools may, must or must not be called; the numbers are those of the contract."""
-
-    AUTO = 1
-    NONE = 2
-    ANY = 3
-    NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -39,8 +30,6 @@ class TurnInput:
     moment: Moment | None = None
     speaker: str = ""
     recall: RecallOptions | None = None
-    tool_choice: ToolChoice = ToolChoice.AUTO
-    tool_name: str = ""
     max_roundtrips: int | None = None
     form: AnswerForm | None = None
     backend_id: str = ""
@@ -49,6 +38,10 @@ class TurnInput:
     temperature: float | None = None
     timeout_ms: int | None = None
     persist: bool | None = None
+
+    def with_tools(self, tools: Sequence[TurnTool]) -> TurnInput:
+        """The same line with the tools that the game offers beside it."""
+        return replace(self, asked=replace(self.asked, game_tools=tuple(tool.declared for tool in tools)))
 
     @property
     def text(self) -> str:

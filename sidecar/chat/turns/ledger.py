@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from sidecar.chat.backends.failures import FailureKind
 from sidecar.chat.history import Added
 from sidecar.chat.prompts import repeats_last
-from sidecar.chat.roles import Role
+from sidecar.chat.roles import Role, ToolResults
 from sidecar.chat.rows import Kind, Row
 from sidecar.chat.turns.events import Failed, TurnFailed, turn_failure
 from sidecar.chat.turns.input import TurnInput
@@ -95,12 +95,12 @@ class Ledger:
         """The actor's words and the block of tool results: both or none."""
         self._require_same_save()
         rows = [self._row(Kind.ASSISTANT, ASSISTANT, text)]
-        block = history_block(outcomes, self._role.tool_results)
-        if block and self._role.history:
+        block, cuts = history_block(outcomes, self._role.tool_results if self._role.history else ToolResults.NONE)
+        if block:
             rows.append(self._row(Kind.USER, TOOL, block))
         added = self._add(rows)
         order = added.last_order - len(rows) + 1 if self._role.history else 0
-        return Kept(order, added.cuts())
+        return Kept(order, (*cuts, *added.cuts()))
 
     def _add(self, rows: Sequence[Row]) -> Added:
         """Messages of the history; of a role without one, rows of the transcript."""

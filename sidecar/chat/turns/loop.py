@@ -8,6 +8,7 @@ A call is never run when its arguments cannot be read or do not keep to the tool
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,11 +16,15 @@ from typing import Any
 
 from sidecar.chat.backends.wire import WireCall
 from sidecar.chat.turns.arguments import BadArguments, InvalidSchema, canonical, checked, read_arguments
-from sidecar.chat.turns.results import ToolOutcome
+from sidecar.chat.turns.results import ToolOutcome, told_error
 from sidecar.chat.turns.tools import Origin, TurnTool
+from sidecar.compaction.clipping import clipped
+from sidecar.compaction.cuts import Cut, CutKind, Unit
 
-_MAX_LISTED = 64
 _MAX_ERROR_CHARS = 200
+# A name that a model made up is sent back to it and stored: in the letters that every server takes, on one line.
+_NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")
+_MAX_NAME_CHARS = 64
 
 
 class Refusal(StrEnum):
@@ -56,7 +61,10 @@ class LoopRules:
 
 @dataclass(frozen=True)
 class Planned:
-    """One call, and what is to become of it: it runs unless ``answer`` stands already."""
+    """One call, and what is to become of it: it runs unless ``answer`` stands already.
+
+    ``cut`` is what of the tool's schema a refusal leaves out.
+    """
 
     call_id: str
     name: str
@@ -65,6 +73,7 @@ class Planned:
     tool: TurnTool | None = None
     answer: ToolOutcome | None = None
     repaired: bool = False
+    cut: Cut | None = None
 
     @property
     def mutating(self) -> bool:
@@ -110,39 +119,44 @@ class ToolLoop:
         """No further call runs: one of the daemon's own tools is still at work after its time."""
         self._blocked = True
 
-    def excuse(self, final: Final) -> str:
-        """What the actor says where even the question for words brought none."""
-        if final is Final.ROUNDTRIP_LIMIT:
-            return f"I could not finish this request: it took more than {self.rounds} rounds of tool calls."
-        failed = [outcome for outcome in self.outcomes if not outcome.succeeded]
-        last = failed[-1]
-        told = " ".join(last.result.split())[:_MAX_ERROR_CHARS]
-        return f"I could not finish this request: {len(failed)} tool calls failed, {last.name} the last. {told}"
-
-    def summary(self) -> str:
-        """What is said of a turn in which only tools spoke."""
+    def excuse(self, final: Final) -> tuple[str, Cut | None]:
+        """What the actor says where even the question for words brought none, and what of it was cut."""
         last = self.outcomes[-1]
-        if last.succeeded:
-            return f"Tool call completed: {last.name}."
-        return f"Tool call failed: {last.name}: {' '.join(last.result.split())[:_MAX_ERROR_CHARS]}"
+        why = f"it took {self.rounds} rounds of tool calls"
+        if final is Final.FAILED_ROUNDS:
+            why = f"{self._failed_in_a_row()} tool calls in a row failed"
+        error, cut = _error_of(last)
+        return f"I could not finish this request: {why}, {last.name} the last. {error}".strip(), cut
+
+    def summary(self) -> tuple[str, Cut | None]:
+        """What is said of a turn in which only tools spoke, and what of it was cut."""
+        last = self.outcomes[-1]
+        error, cut = _error_of(last)
+        return f"Tool call failed: {last.name}: {error}" if error else f"Tool call completed: {last.name}.", cut
+
+    def _failed_in_a_row(self) -> int:
+        ended = [outcome.succeeded for outcome in reversed(self.outcomes) if not outcome.duplicate]
+        return (*ended, True).index(True)
 
     def _planned(self, call: WireCall, place: int) -> Planned:
         call_id = self._new_id(call.call_id)
         tool, repaired = self._meant(call.name)
         if tool is None:
-            known = ", ".join(list(self._tools)[:_MAX_LISTED]) or "none"
-            return _refused(
-                call_id, call.name, Refusal.UNKNOWN_TOOL, f"there is no such tool here; your tools: {known}"
-            )
+            why = f"there is no such tool here; your tools: {', '.join(self._tools) or 'none'}"
+            name = _NOT_IN_NAMES.sub("_", call.name)[:_MAX_NAME_CHARS]
+            return Planned(call_id, name, answer=_answer(call_id, name, Refusal.UNKNOWN_TOOL, why))
+        arguments: dict[str, Any] = {}
+        cut = None
         try:
             arguments = read_arguments(call.arguments)
             if tool.origin is Origin.GAME:
                 arguments = checked(arguments, tool.schema)
+            answer = self._stopped(call_id, tool, arguments, place)
         except (BadArguments, InvalidSchema) as error:
-            return _refused(call_id, tool.name, Refusal.ARGUMENTS_INVALID, str(error))
-        answer = self._stopped(call_id, tool, arguments, place)
+            answer = _answer(call_id, tool.name, Refusal.ARGUMENTS_INVALID, str(error))
+            cut = error.cut if isinstance(error, BadArguments) else None
         text = json.dumps(arguments, ensure_ascii=False)
-        return Planned(call_id, tool.name, arguments, text, tool, answer, repaired)
+        return Planned(call_id, tool.name, arguments, text, tool, answer, repaired, cut)
 
     def _meant(self, name: str) -> tuple[TurnTool | None, bool]:
         """The tool of that name, or the only one whose name differs in case alone, and whether it was repaired."""
@@ -179,10 +193,17 @@ class ToolLoop:
             self._succeeded[canonical(call.name, call.arguments)] = self._mutations
 
 
-def _refused(call_id: str, name: str, refusal: Refusal, why: str) -> Planned:
-    return Planned(call_id, name, answer=_answer(call_id, name, refusal, why))
-
-
 def _answer(call_id: str, name: str, refusal: Refusal, why: str) -> ToolOutcome:
     result = json.dumps({"ok": False, "error": why}, ensure_ascii=False)
     return ToolOutcome(call_id, name, result, succeeded=False, reason=str(refusal), ran=False)
+
+
+def _error_of(outcome: ToolOutcome) -> tuple[str, Cut | None]:
+    """The error's own words where the call failed, and what of them was cut."""
+    if outcome.succeeded:
+        return "", None
+    error = told_error(outcome.result)
+    shown, dropped = clipped(error, _MAX_ERROR_CHARS)
+    detail = f"the error of {outcome.name}, in the words that stand for an answer"
+    cut = Cut(CutKind.TOOL_RESULT, Unit.CODE_POINTS, len(error) - dropped, dropped, detail)
+    return shown, cut if dropped else None

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sidecar.chat.roles import ToolResults
+from sidecar.compaction.clipping import clipped, one_line
+from sidecar.compaction.cuts import Cut, CutKind, Unit
 
 EMPTY = '{"ok": true, "empty": true}'
 _FAILED_WORDS = ("failed", "failure", "error:", "exception")
 _VERDICTS = ("ok", "success", "succeeded")
 _MESSAGES = ("message", "Message", "error", "Error")
+_ERRORS = ("error", "Error", "message", "Message")
 _MAX_COMPACT = 240
 _MAX_FULL = 2_000
 _HEADING = "## Tool Results"
@@ -33,11 +36,10 @@ class ToolOutcome:
 
 
 def succeeded(result: str) -> bool:
-    """The verdict of a result's own words."""
-    try:
-        value = json.loads(result)
-    except (ValueError, RecursionError):
-        return not result.strip().casefold().startswith(_FAILED_WORDS)
+    """The verdict of a result's own words. A text that is written as a JSON string counts as that text."""
+    value = _read(result)
+    if isinstance(value, str):
+        return not value.strip().casefold().startswith(_FAILED_WORDS)
     return _said_well(value) if isinstance(value, dict) else True
 
 
@@ -57,10 +59,17 @@ def shown_result(result: str, most: int) -> tuple[str, int]:
     return f"{result[:most]}\n...[truncated: {len(result)} chars total -> {most} shown]", len(result) - most
 
 
-def history_block(outcomes: Iterable[ToolOutcome], policy: ToolResults) -> str:
-    """The ``tool`` message of the history for a turn's calls; empty where it keeps none. Duplicates stand once."""
-    entries = dict.fromkeys(_entry(one, policy) for one in outcomes if not one.duplicate and _kept(one, policy))
-    return "\n".join([_HEADING, *entries]) if entries else ""
+def history_block(outcomes: Iterable[ToolOutcome], policy: ToolResults) -> tuple[str, tuple[Cut, ...]]:
+    """The ``tool`` message of the history for a turn's calls; empty where it keeps none. Duplicates stand once.
+
+    Beside it stands what was cut in it.
+    """
+    entries = dict(_entry(one, policy) for one in outcomes if not one.duplicate and _kept(one, policy))
+    if not entries:
+        return "", ()
+    block, dropped = "\n".join([_HEADING, *entries]), sum(entries.values())
+    cut = Cut(CutKind.TOOL_RESULT, Unit.CODE_POINTS, len(block), dropped, "tool results in the history")
+    return block, (cut,) if dropped else ()
 
 
 def _kept(outcome: ToolOutcome, policy: ToolResults) -> bool:
@@ -69,33 +78,46 @@ def _kept(outcome: ToolOutcome, policy: ToolResults) -> bool:
     )
 
 
-def _entry(outcome: ToolOutcome, policy: ToolResults) -> str:
+def _entry(outcome: ToolOutcome, policy: ToolResults) -> tuple[str, int]:
+    """One call's lines, and how many code points were cut in them."""
     head = f"- {outcome.name}: {'ok' if outcome.succeeded else 'FAILED'}"
     if policy is ToolResults.FULL:
-        detail = _head_and_tail(outcome.result.strip()) or "(empty)"
-        return "\n".join([head, "  Detail:", *(f"  {line}" for line in detail.split("\n"))])
-    detail = compact(outcome.result)
-    return f"{head} {detail}" if detail else head
+        detail, dropped = _head_and_tail(outcome.result.strip())
+        return "\n".join([head, "  Detail:", *(f"  {line}" for line in (detail or "(empty)").split("\n"))]), dropped
+    detail, dropped = clipped(one_line(_told(outcome.result, _MESSAGES)), _MAX_COMPACT)
+    return f"{head} {detail}".rstrip(), dropped
 
 
-def compact(result: str) -> str:
-    """One line of at most 240 code points and a mark of what is left out."""
-    line = " ".join(_message(result).split())
-    return line if len(line) <= _MAX_COMPACT else f"{line[:_MAX_COMPACT]}…[+{len(line) - _MAX_COMPACT} chars]"
+def told_error(result: str) -> str:
+    """What a failed result says went wrong, on one line."""
+    return one_line(_told(result, _ERRORS))
 
 
-def _message(result: str) -> str:
+def _told(result: str, names: Sequence[str]) -> str:
+    """The first of these fields that says anything, also where it is an object itself; else the whole result."""
+    value = _read(result)
+    told = _first_of(value, names) if isinstance(value, dict) else value if isinstance(value, str) else None
+    inner = _first_of(told, names) if isinstance(told, dict) else None
+    told = told if inner is None else inner
+    text = result if told is None else told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode("utf-8")  # escapes of JSON may hold halves of characters
+
+
+def _first_of(value: dict[str, Any], names: Sequence[str]) -> Any:
+    return next((value[name] for name in names if value.get(name) and value[name] is not True), None)
+
+
+def _read(result: str) -> Any:
+    """The value of a result that is JSON, else its text; a JSON string holds a result once more."""
     try:
         value = json.loads(result)
     except (ValueError, RecursionError):
         return result
-    if not isinstance(value, dict):
-        return result
-    return next((str(value[name]) for name in _MESSAGES if value.get(name)), result)
+    return _read(value) if isinstance(value, str) else value
 
 
-def _head_and_tail(text: str) -> str:
+def _head_and_tail(text: str) -> tuple[str, int]:
     if len(text) <= _MAX_FULL:
-        return text
-    half = _MAX_FULL // 2
-    return f"{text[:half]}\n...[truncated {len(text) - _MAX_FULL} chars]...\n{text[-half:]}"
+        return text, 0
+    half, dropped = _MAX_FULL // 2, len(text) - _MAX_FULL
+    return f"{text[:half]}\n...[truncated {dropped} chars]...\n{text[-half:]}", dropped

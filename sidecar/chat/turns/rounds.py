@@ -12,7 +12,7 @@ from sidecar.chat.backends.wire import USER, WireMessage
 from sidecar.chat.turns.asking import Asking, Heard
 from sidecar.chat.turns.batch import run_batch
 from sidecar.chat.turns.calling import Calling
-from sidecar.chat.turns.events import Answered, Said, Tell, Trouble, Warned, WasCut
+from sidecar.chat.turns.events import Answered, Tell, Trouble, Warned, WasCut
 from sidecar.chat.turns.exchange import FINAL_REQUEST, Round, trimmed
 from sidecar.chat.turns.ledger import Ledger
 from sidecar.chat.turns.loop import Final, Planned, Refusal, ToolLoop
@@ -29,7 +29,7 @@ _FINAL_WORDS = {
 
 
 class Rounds:
-    """One turn's rounds. ``texts`` are what the actor has said, ``rounds`` what a further request repeats."""
+    """One turn's rounds. ``rounds`` are what a further request repeats."""
 
     def __init__(
         self,
@@ -50,38 +50,28 @@ class Rounds:
         self._ledger = ledger
         self._tell = tell
         self._meter = meter
-        self.texts: list[str] = []
         self.rounds: list[Round] = []
 
-    async def run(self) -> Heard:
-        """The last answer. Raises BackendFailed."""
+    async def run(self) -> None:
+        """Until the model only speaks. Raises BackendFailed."""
         heard = await self._asking.first()
         while True:
-            self.texts.append(heard.speech.text)
             wanted = [*heard.speech.calls, *heard.speech.directives]
             if not wanted:
-                return heard
+                return
             final = await self._run_calls(self._loop.plan(wanted), heard)
-            if not heard.speech.calls and heard.speech.text.strip():
-                return heard
+            if not heard.speech.calls and heard.speech.spoke:
+                return
             if final:
-                return await self._last_words(final)
+                await self._last_words(final)
+                return
             heard = await self._asking.next(self.rounds)
 
-    async def say(self, text: str) -> None:
-        """What the actor says where its model said nothing."""
-        self.texts.append(text)
-        self._meter.text_came()
-        await self._tell(Said(text, starts_message=True))
-
-    async def _last_words(self, final: Final) -> Heard:
+    async def _last_words(self, final: Final) -> None:
         await self._tell(Warned(Trouble[final.name], _FINAL_WORDS[final], {"rounds": str(self._loop.rounds)}))
         heard = await self._asking.next(self.rounds, [WireMessage(USER, FINAL_REQUEST)], with_tools=False)
-        if heard.speech.text.strip():
-            self.texts.append(heard.speech.text)
-        else:
-            await self.say(self._loop.excuse(final))
-        return heard
+        if not heard.speech.spoke:
+            await self._asking.say(*self._loop.excuse(final))
 
     async def _run_calls(self, planned: Sequence[Planned], heard: Heard) -> Final | None:
         """Runs one round and keeps what the next request repeats of it; why the tools are taken away, or None."""
@@ -113,6 +103,8 @@ class Rounds:
         if call.answer.reason == Refusal.ARGUMENTS_INVALID:
             message = "the model called a tool with arguments that cannot be used; nothing was run, it is asked again"
             await self._tell(Warned(Trouble.TOOL_ARGUMENTS_INVALID, message, {"tool": call.name}))
+        if call.cut:
+            await self._tell(WasCut(call.cut))
         await self._tell_outcome(call, call.answer)
 
     async def _tell_outcome(self, call: Planned, outcome: ToolOutcome) -> None:

@@ -1,4 +1,4 @@
-"""ChatService: Send and Converse. Thin: it translates, hands over, and translates back."""
+"""ChatService: BuildPrompt, Send and Converse. Thin: it translates, hands over, and translates back."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from sidecar.chat.turns.conversation import (
 )
 from sidecar.chat.turns.endings import error_of, failed_of
 from sidecar.chat.turns.events import Event, TurnFailed
+from sidecar.chat.turns.game_tools import tools_from
 from sidecar.chat.turns.loop import Planned
 from sidecar.chat.turns.room import TurnRoom
+from sidecar.chat.turns.showing import show_prompt
 from sidecar.chat.turns.stream import Stream
 from sidecar.chat.turns.tools import TurnTool
-from sidecar.chat.turns.wire import event_to, failure_to, tools_from, turn_from
+from sidecar.chat.turns.wire import event_to, failure_to, shown_to, turn_from, wordless_turn_from
 from sidecar.errors import InvalidInput, LorekeeperError, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, memory_pb2
 from sidecar.settings import ChatSettings
@@ -41,6 +43,17 @@ class TurnService:
         self._room = room
         self._parts = room.parts
         self._chat = chat
+
+    async def BuildPrompt(self, request: chat_pb2.BuildPromptRequest, context: Any) -> chat_pb2.BuildPromptResponse:
+        who = actor_from(request.actor)
+        role = self._parts.roles.get(who.role)
+        turn = wordless_turn_from(request.input, role, self._chat, self._parts.limits)
+        shown = await show_prompt(self._parts, who, turn, tools_from(request.tools, role, "tools"))
+        response = shown_to(shown, stable=turn.asked.system_prompt is None)
+        if request.include_wire_json:
+            response.wire_json = json.dumps(shown.body(), ensure_ascii=False)
+        response.save.CopyFrom(self._state(who))
+        return response
 
     async def Send(self, request: chat_pb2.SendRequest, context: Any) -> AsyncIterator[chat_pb2.SendResponse]:
         who = actor_from(request.actor)
@@ -83,7 +96,7 @@ class TurnService:
         async for request in requests:
             if request.WhichOneof("message") != "open":
                 break
-            who = actor_from(request.open.actor)
+            who = actor_from(request.open.actor, field="open.actor")
             return who, self._tools(request.open.tools, who, "open.tools")
         raise InvalidInput("the first message must be open", reason=Reason.FIELD_REQUIRED, field="open")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sidecar.chat.backends.reasoning import ReasoningFilter, Shown
 from sidecar.chat.backends.wire import WireCall
-from sidecar.chat.turns.events import Event, Said, TakenBack, WasCut
+from sidecar.chat.turns.events import Event, Said, TakenBack
 from sidecar.chat.turns.text_calls import Found, TextCalls
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 
@@ -30,14 +30,18 @@ class Room:
         self.beyond += len(text) - len(kept)
         return kept
 
-    def marker(self) -> list[Event]:
-        """What is told at the end where something was beyond."""
-        if not self.beyond:
-            return []
-        mark = f"…[response truncated at {self.most} chars: +{self.beyond} chars]"
+    def take_back(self, said: int = 0, beyond: int = 0) -> None:
+        """What was said since then does not count."""
+        self.said, self.beyond = said, beyond
+
+    def mark(self) -> str:
+        """What ends a text of which some was beyond."""
+        return f"…[response truncated at {self.most} chars: +{self.beyond} chars]" if self.beyond else ""
+
+    def cuts(self) -> list[Cut]:
+        """What was beyond, as data."""
         detail = f"max_response_chars is {self.most}"
-        cut = Cut(CutKind.RESPONSE, Unit.CODE_POINTS, self.said, self.beyond, detail)
-        return [Said(mark), WasCut(cut)]
+        return [Cut(CutKind.RESPONSE, Unit.CODE_POINTS, self.said, self.beyond, detail)] if self.beyond else []
 
 
 class Speech:
@@ -48,7 +52,10 @@ class Speech:
         self._written = TextCalls(names, directive=directive)
         self._names, self._directive = list(names), directive
         self._room = room
+        self._before = (room.said, room.beyond)
         self.text = ""
+        self.spoke = False
+        """Whether there were words, also where none of them was within the bound."""
         self.calls: list[WireCall] = []
         self.directives: list[WireCall] = []
 
@@ -70,8 +77,8 @@ class Speech:
         if shown.reset:
             back = [TakenBack(_REASONING)] if self.text else []
             self._written = TextCalls(self._names, directive=self._directive)
-            self._room.said -= len(self.text)
-            self.text, self.calls, self.directives = "", [], []
+            self._room.take_back(*self._before)
+            self.text, self.spoke, self.calls, self.directives = "", False, [], []
         return [*back, *self._say(self._taken(self._written.feed(shown.text)))]
 
     def _taken(self, found: Found) -> str:
@@ -80,6 +87,7 @@ class Speech:
         return found.text
 
     def _say(self, text: str) -> list[Event]:
+        self.spoke = self.spoke or bool(text.strip())
         kept = self._room.take(text)
         if not kept:
             return []

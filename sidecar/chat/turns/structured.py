@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 
-from sidecar.chat.turns.arguments import Schema
+from sidecar.chat.turns.arguments import Schema, read_json
 
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?```\s*\Z", re.DOTALL | re.IGNORECASE)
 
@@ -24,7 +23,7 @@ def checked_answer(text: str, schema: Schema) -> Checked:
     fenced = _FENCE.match(text)
     inner = (fenced[1] if fenced else text).strip()
     try:
-        value = json.loads(inner)
+        value = read_json(inner)
     except (ValueError, RecursionError):
         return Checked(errors=["the answer is not JSON"])
     errors = schema.errors(value)

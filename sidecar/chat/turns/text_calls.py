@@ -111,8 +111,8 @@ class TextCalls:
         if header is None or (header.end() == len(self._held) and not header[2] and header.end() < _MAX_HEADER):
             return False
         kind = header[1].lower()
-        if kind.startswith("memory") and self._directive and header[2]:
-            return self._memory_fence(found, kind, header.end())
+        if kind.startswith("memory") and self._directive:
+            return self._memory_fence(found, kind)
         inner = self._held[header.end() :].lstrip()
         if kind not in _CALL_FENCES or (inner and inner[0] not in "{[") or not header[2]:
             return self._begin_foreign(found)
@@ -141,8 +141,12 @@ class TextCalls:
         self._foreign = False
         return True
 
-    def _memory_fence(self, found: Found, kind: str, begin: int) -> bool:
-        end = self._held.find("```", begin)
+    def _memory_fence(self, found: Found, kind: str) -> bool:
+        first_line, ended, _ = self._held[3:].partition("\n")
+        if "`" in first_line:
+            return self._begin_foreign(found)
+        begin = len(first_line) + 4
+        end = self._held.find("```", begin) if ended else -1
         if end < 0:
             return len(self._held) >= MAX_CALL_CHARS and self._begin_foreign(found)
         self._take(found.directives, self._directive_call(kind, self._held[begin:end].strip()), end + 3)

@@ -9,20 +9,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from sidecar.chat.prompt import FRAME, Declaration
+from sidecar.chat.prompt import Declaration
 from sidecar.chat.turns.arguments import Schema
 from sidecar.compaction.cuts import Cut
 from sidecar.memory.tool import ToolSpec
-
-_TEXT_CONTRACT = """\
-To call a tool, answer with one JSON object and nothing else: {"name": "<tool>", "arguments": {…}}
-You have these tools:
-"""
-_MEMORY_RULE = """\
-When you are asked to remember or note something, call memory before you answer, for example:
-{"name": "memory", "arguments": {"action": "append", "content": "The player's name is Ada."}}
-"""
-_MEMORY = "memory"
 
 
 class Origin(StrEnum):
@@ -80,27 +70,3 @@ def allowed(tools: Iterable[TurnTool], names: Iterable[str] | None) -> dict[str,
     return {
         tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name) if chosen is None or tool.name in chosen
     }
-
-
-def text_contract(tools: Mapping[str, TurnTool]) -> str:
-    """How a model without native calls is told of the tools; empty where there are none."""
-    if not tools:
-        return ""
-    lines = [
-        f"- {tool.name}: {tool.declared.description} Arguments: {tool.declared.parameters}\n" for tool in tools.values()
-    ]
-    own = tools.get(_MEMORY)
-    return _TEXT_CONTRACT + "".join(lines) + (_MEMORY_RULE if own and own.origin is Origin.DAEMON else "")
-
-
-def forced_call(choice: str | Mapping[str, Any]) -> str:
-    """What such a model is told beside the line it answers, where it must call a tool; empty where it need not.
-
-    ``choice`` is in the wire's own form.
-    """
-    named = "" if isinstance(choice, str) else str(choice["function"]["name"])
-    if not named and choice != "required":
-        return ""
-    return (
-        f"{FRAME}\nThis time you must call {named or 'one of your tools'}: answer with its JSON object, not in words."
-    )

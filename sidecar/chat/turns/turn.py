@@ -14,14 +14,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 
 from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of
 from sidecar.chat.backends.wire import ASSISTANT, USER, WireMessage
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.recall import Recalled
 from sidecar.chat.roles import for_source
-from sidecar.chat.turns.asking import Asking, Heard, empty_answer, ready
+from sidecar.chat.tool_offers import Offer
+from sidecar.chat.turns.asking import Asking, empty_answer, ready
 from sidecar.chat.turns.calling import AskGame, Calling
 from sidecar.chat.turns.choice import Chosen, chosen_backend
 from sidecar.chat.turns.events import (
@@ -75,7 +75,7 @@ class Turn:
         self._parts = parts
         self._folding = folding
         self._who = who
-        self._turn = turn
+        self._turn = turn.with_tools(tools)
         self._game_tools = tools
         self._tell_game = tell
         self._ask_game = ask_game
@@ -88,7 +88,11 @@ class Turn:
         self._calling: Calling | None = None
 
     async def run(self) -> Completed:
-        """Raises TurnFailed, LorekeeperError where the daemon itself cannot go on, and CancelledError."""
+        """Raises TurnFailed, LorekeeperError where the daemon itself cannot go on, and CancelledError.
+
+        InvalidInput where the tool that must be called is none of those offered: nothing is stored then.
+        """
+        offer = self._parts.prompts.offer(self._who, self._role, self._turn.asked)
         try:
             turn = self._turn
             chosen = chosen_backend(
@@ -96,7 +100,7 @@ class Turn:
             )
             limit_ms = turn.timeout_ms or chosen.backend.total_timeout_ms
             async with asyncio.timeout(limit_ms / 1_000 if limit_ms else None):
-                return await self._run(chosen)
+                return await self._run(chosen, offer)
         except BaseException as error:
             await asyncio.shield(self._parts.background.start(self._keep_end()))
             told = self._told(error)
@@ -108,7 +112,7 @@ class Turn:
         """The turn's end where something outside of it ended it."""
         return self._complete(Failed(failure))
 
-    async def _run(self, chosen: Chosen) -> Completed:
+    async def _run(self, chosen: Chosen, offer: Offer) -> Completed:
         with self._meter.timing("prompt"):
             recalled, cuts = await recalled_for(self._parts.recall, self._who, self._turn, self._role)
             chosen = await ready(self._parts, chosen)
@@ -117,15 +121,14 @@ class Turn:
         if prompt.snapshot.folded and not self._role.summary.background:
             await keeping
             prompt = await self._fold_first(opening, chosen, prompt)
-        asking, loop, rounds = self._begin(opening, chosen, prompt)
+        asking, loop, rounds = self._begin(opening, chosen, prompt, offer)
         async with aclosing(asking):
             asking.begin()
             kept = await keeping
             await self._tell_start(chosen, prompt, recalled, (*cuts, *kept.cuts))
-            heard = await rounds.run()
-        text, response = await self._answer(asking, loop, rounds, heard)
-        await asking.end()
-        return await self._close(asking, loop, heard, text, response)
+            await rounds.run()
+        text, response = await self._answer(asking, loop, rounds)
+        return await self._close(asking, loop, text, response)
 
     async def _open(self, opening: Opening, chosen: Chosen) -> tuple[Prompt, asyncio.Task[Kept]]:
         """The prompt, and the line that is being stored meanwhile: both from one look at the history."""
@@ -145,55 +148,61 @@ class Turn:
     async def _fold_first(self, opening: Opening, chosen: Chosen, prompt: Prompt) -> Prompt:
         """The prompt after folding."""
         with self._meter.timing("compaction"):
-            folded = await self._folding.fold(self._who, prompt.budget.history)
+            folded = await self._folding.fold(self._who, prompt.budget.history, through=prompt.newest)
         if folded.use.failure:
             message = "the summary could not be written by a model; its lines were shortened by rule"
             await self._tell(Warned(Trouble.SUMMARY_FALLBACK, message, {"failure": str(folded.use.failure)}))
         with self._meter.timing("prompt"):
             anew = await self._parts.workers.run(self._who, lambda: opening.build(chosen))
-        return replace(anew, resend=prompt.resend)
+        return prompt.after_fold(anew, folded)
 
-    def _begin(self, opening: Opening, chosen: Chosen, prompt: Prompt) -> tuple[Asking, ToolLoop, Rounds]:
-        tools = self._tools(prompt)
+    def _begin(self, opening: Opening, chosen: Chosen, prompt: Prompt, offer: Offer) -> tuple[Asking, ToolLoop, Rounds]:
+        tools = self._tools(offer)
         loop = ToolLoop(tools, self._rules(), self._new_id)
         asking = Asking(opening, chosen, prompt, tools=tools, tell=self._tell, meter=self._meter)
         calling = Calling(opening, tell=self._tell, ask_game=self._ask_game, block=loop.block)
         self._asking, self._calling = asking, calling
         return asking, loop, Rounds(opening, asking, loop, calling, self._ledger, tell=self._tell, meter=self._meter)
 
-    async def _answer(self, asking: Asking, loop: ToolLoop, rounds: Rounds, heard: Heard) -> tuple[str, str]:
+    async def _answer(self, asking: Asking, loop: ToolLoop, rounds: Rounds) -> tuple[str, str]:
         """The whole text, and the JSON where some was asked for."""
-        if not any(text.strip() for text in rounds.texts):
+        if not any(text.strip() for text in asking.texts):
             if not loop.outcomes:
                 raise empty_answer()
-            await rounds.say(loop.summary())
-        if heard.answer.finish == "length":
-            message = "the answer ended at its longest allowed length; raise max_output_tokens to hear all of it"
-            await self._tell(Warned(Trouble.ANSWER_CUT, message))
+            await asking.say(*loop.summary())
+        await self._warn_of_length(asking)
         if self._turn.form:
-            return await self._structured(asking, rounds)
-        return "\n\n".join(text.strip() for text in rounds.texts if text.strip()), ""
+            response = await self._structured(asking, rounds)
+            return response, response
+        return "\n\n".join(text.strip() for text in asking.texts if text.strip()) + await asking.end(), ""
 
-    async def _structured(self, asking: Asking, rounds: Rounds) -> tuple[str, str]:
+    async def _structured(self, asking: Asking, rounds: Rounds) -> str:
         """JSON that keeps to the schema; the model may repair it once."""
         assert self._turn.form is not None
-        text, form = rounds.texts[-1], self._turn.form.check
+        text, form = asking.texts[-1], self._turn.form.check
         found = checked_answer(text, form)
+        await asking.tell_cut()
         if not found.errors:
-            return found.json_text, found.json_text
+            return found.json_text
         await self._tell(TakenBack("the answer did not keep to the schema; the model is asked once more"))
         details = {f"error_{place}": error for place, error in enumerate(found.errors, 1)}
         await self._tell(Warned(Trouble.ANSWER_REPAIRED, "the answer did not keep to the schema", details))
         repair = [WireMessage(ASSISTANT, text), WireMessage(USER, REPAIR_REQUEST + "; ".join(found.errors))]
-        again = (await asking.next(rounds.rounds, repair, with_tools=False)).speech.text
+        again = await asking.once_more(rounds.rounds, repair)
+        await self._warn_of_length(asking)
         found = checked_answer(again, form)
         if found.errors:
             message = "the answer does not keep to the schema, also after the model was asked once more"
             failure = turn_failure(FailureKind.ANSWER_INVALID, message)
             raise TurnFailed(Failed(failure, raw_text=again, schema_errors=tuple(found.errors)))
-        return found.json_text, found.json_text
+        return found.json_text
 
-    async def _close(self, asking: Asking, loop: ToolLoop, heard: Heard, text: str, response: str) -> Completed:
+    async def _warn_of_length(self, asking: Asking) -> None:
+        if asking.heard.answer.finish == "length":
+            message = "the answer ended at its longest allowed length; raise max_output_tokens to hear all of it"
+            await self._tell(Warned(Trouble.ANSWER_CUT, message))
+
+    async def _close(self, asking: Asking, loop: ToolLoop, text: str, response: str) -> Completed:
         def keep() -> tuple[Kept, int]:
             kept = self._ledger.keep_answer(text, loop.outcomes)
             return kept, self._parts.documents.read(self._who).version
@@ -204,7 +213,7 @@ class Turn:
         return Completed(
             text=text,
             response_json=response,
-            finish=_finish(loop, heard),
+            finish=_finish(asking),
             spent=self._meter.spent,
             timings=self._meter.timings(),
             document_version=version,
@@ -224,16 +233,15 @@ class Turn:
         return True
 
     def _opening(self, recalled: Recalled) -> Opening:
-        declared = tuple(tool.declared for tool in self._game_tools)
-        return Opening(self._parts, self._who, self._role, self._turn, declared, recalled, self._ledger.line_kept)
+        return Opening(self._parts, self._who, self._role, self._turn, recalled, self._ledger.line_kept)
 
-    def _tools(self, prompt: Prompt) -> dict[str, TurnTool]:
-        """The tools of this turn: the daemon's and the game's, as far as the prompt declares them."""
+    def _tools(self, offer: Offer) -> dict[str, TurnTool]:
+        """The tools of this turn: the daemon's and the game's, as far as it may call them."""
         own = [
             own_tool(tool.spec, mutating=tool.mutating, timeout_ms=self._role.tool_timeout_ms)
             for tool in self._parts.toolbox.offered(self._who)
         ]
-        return allowed([*own, *self._game_tools], [tool.name for tool in prompt.tools])
+        return allowed([*own, *self._game_tools], [tool.name for tool in offer.allowed])
 
     def _rules(self) -> LoopRules:
         asked, limits = self._turn.max_roundtrips, self._parts.limits
@@ -293,7 +301,8 @@ def _hand_over(built: asyncio.Future[Prompt], prompt: Prompt) -> None:
         built.set_result(prompt)
 
 
-def _finish(loop: ToolLoop, heard: Heard) -> Finish:
-    if loop.outcomes and not heard.speech.text.strip():
+def _finish(asking: Asking) -> Finish:
+    if not asking.spoke:
         return Finish.TOOLS_ONLY
-    return _FINISHES.get(heard.answer.finish, Finish.STOP if heard.answer.finish else Finish.UNSPECIFIED)
+    told = asking.heard.answer.finish
+    return _FINISHES.get(told, Finish.STOP if told else Finish.UNSPECIFIED)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from sidecar.chat.game_tools import checked_tools
-from sidecar.chat.prompt import Declaration
-from sidecar.chat.prompt_wire import request_from
-from sidecar.chat.prompt_wire import tools_from as declarations_from
+from sidecar.chat.prompt_wire import prompt_to, request_from
 from sidecar.chat.role_messages import recall_of
 from sidecar.chat.roles import Role
 from sidecar.chat.turns.arguments import InvalidSchema, Schema, read_schema
@@ -26,15 +22,15 @@ from sidecar.chat.turns.events import (
     Warned,
     WasCut,
 )
-from sidecar.chat.turns.input import AnswerForm, ToolChoice, TurnInput
-from sidecar.chat.turns.tools import TurnTool
+from sidecar.chat.turns.input import AnswerForm, TurnInput
+from sidecar.chat.turns.showing import Shown
 from sidecar.chat.wire import moment_from
-from sidecar.compaction.cuts import Cut
 from sidecar.compaction.wire import count_to, cuts_to, window_to
 from sidecar.errors import InvalidInput, Reason
-from sidecar.gen.lorekeeper.v1 import chat_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
 from sidecar.settings import ChatSettings, TurnSettings
 from sidecar.storage.keys import checked_id
+from sidecar.wire import api_key_from
 
 _HIGHEST_TEMPERATURE = 2.0
 
@@ -43,44 +39,37 @@ def turn_from(message: chat_pb2.TurnInput, role: Role, chat: ChatSettings, limit
     """The line and how its turn is to go, checked. Raises InvalidInput."""
     if not message.text.strip() and not message.attachments:
         raise _wrong("input.text", "is empty; say something", Reason.FIELD_REQUIRED)
-    asked = request_from(message, (), (), 0, chat)
-    choice = _choice(message)
+    return wordless_turn_from(message, role, chat, limits)
+
+
+def wordless_turn_from(message: chat_pb2.TurnInput, role: Role, chat: ChatSettings, limits: TurnSettings) -> TurnInput:
+    """The same for a turn that is only to be shown: it need not say anything."""
     return TurnInput(
-        asked=asked,
+        asked=request_from(message, chat),
         input_id=checked_id(message.input_id, "input.input_id"),
         moment=moment_from(message, "input"),
         speaker=checked_id(message.speaker, "input.speaker"),
         recall=recall_of(message, role.recall),
-        tool_choice=choice,
-        tool_name=message.tool_name if choice is ToolChoice.NAMED else "",
         max_roundtrips=_number(message, "max_roundtrips", low=0),
         form=_form(message.response_schema_json, limits),
         backend_id=checked_id(message.backend_id, "input.backend_id"),
         model=checked_id(message.model, "input.model"),
-        api_key=_key(message.api_key),
+        api_key=api_key_from(message.api_key, "input.api_key"),
         temperature=_temperature(message),
         timeout_ms=_number(message, "timeout_ms", low=1),
         persist=message.persist if message.HasField("persist") else None,
     )
 
 
-def tools_from(messages: Sequence[chat_pb2.GameTool], role: Role, path: str) -> list[TurnTool]:
-    """The game's tools, checked. Raises InvalidInput that names the field below ``path``."""
-    try:
-        shown, cuts = checked_tools(declarations_from(messages))
-    except InvalidInput as error:
-        raise _moved(error, path) from error
-    left = iter(cuts)
-    return [
-        _tool_from(
-            message,
-            tool,
-            role,
-            next(left) if tool.description != message.description else None,
-            f"{path}[{place}]",
-        )
-        for place, (message, tool) in enumerate(zip(messages, shown, strict=True))
-    ]
+def shown_to(shown: Shown, *, stable: bool) -> chat_pb2.BuildPromptResponse:
+    """A prompt that is only shown; ``stable``: whether it begins as every turn of its role does."""
+    response = prompt_to(shown.prompt, stable=stable)
+    response.cuts.extend(cuts_to(shown.cuts))
+    recalled = shown.opening.recalled
+    response.recalled.extend(hit.message for hit in recalled.hits[: shown.prompt.recalled])
+    response.degraded_reason = common_pb2.DegradedReason.ValueType(recalled.degraded)
+    response.backend_id, response.model = shown.chosen.backend.backend_id, shown.chosen.model
+    return response
 
 
 def event_to(event: Event, *, sequence: int, turn_id: str, input_id: str) -> chat_pb2.TurnEvent:
@@ -108,29 +97,6 @@ def failure_to(failed: Failed) -> chat_pb2.TurnFailure:
     return message
 
 
-def _tool_from(message: chat_pb2.GameTool, shown: Declaration, role: Role, cut: Cut | None, path: str) -> TurnTool:
-    try:
-        parameters = read_schema(message.parameters_json)
-    except InvalidSchema as error:
-        raise _wrong(f"{path}.parameters_json", f"is no JSON schema: {error}", Reason.SCHEMA_INVALID) from error
-    timeout = _number(message, "timeout_ms", low=0, path=path)
-    return TurnTool(
-        declared=shown,
-        parameters=parameters,
-        mutating=message.mutating,
-        repeatable=message.repeatable,
-        timeout_ms=role.tool_timeout_ms if timeout is None else timeout,
-        cut=cut,
-    )
-
-
-def _moved(error: InvalidInput, path: str) -> InvalidInput:
-    """The same error for tools that stand elsewhere in the request."""
-    message = error.message.replace("tools", path, 1)
-    field = error.field.replace("tools", path, 1)
-    return InvalidInput(message, reason=error.reason, field=field, **error.metadata)
-
-
 def _form(text: str, limits: TurnSettings) -> AnswerForm | None:
     if not text.strip():
         return None
@@ -143,15 +109,6 @@ def _form(text: str, limits: TurnSettings) -> AnswerForm | None:
         raise _wrong("input.response_schema_json", f"is no JSON schema: {error}", Reason.SCHEMA_INVALID) from error
 
 
-def _choice(message: chat_pb2.TurnInput) -> ToolChoice:
-    if message.tool_choice == chat_pb2.TOOL_CHOICE_NAMED and not message.tool_name:
-        raise _wrong("input.tool_name", "is empty; name the tool that must be called", Reason.FIELD_REQUIRED)
-    try:
-        return ToolChoice(message.tool_choice or ToolChoice.AUTO)
-    except ValueError as error:
-        raise _wrong("input.tool_choice", "is not one of the contract's values", Reason.FIELD_INVALID) from error
-
-
 def _temperature(message: chat_pb2.TurnInput) -> float | None:
     if not message.HasField("temperature"):
         return None
@@ -160,18 +117,12 @@ def _temperature(message: chat_pb2.TurnInput) -> float | None:
     return message.temperature
 
 
-def _key(key: str) -> str:
-    if not key.isascii() or (key and not key.isprintable()):
-        raise _wrong("input.api_key", "must be printable ASCII", Reason.FIELD_INVALID)
-    return key
-
-
-def _number(message: Any, name: str, *, low: int, path: str = "input") -> int | None:
+def _number(message: Any, name: str, *, low: int) -> int | None:
     if not message.HasField(name):
         return None
     value: int = getattr(message, name)
     if value < low:
-        raise _wrong(f"{path}.{name}", f"is {value}; it must be at least {low}", Reason.FIELD_INVALID)
+        raise _wrong(f"input.{name}", f"is {value}; it must be at least {low}", Reason.FIELD_INVALID)
     return value
 
 

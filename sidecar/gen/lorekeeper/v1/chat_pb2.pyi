@@ -1168,7 +1168,7 @@ class TurnInput(_message.Message):
     tool_choice: Global___ToolChoice.ValueType
     """Whether tools may, must or must not be called."""
     tool_name: _builtins.str
-    """The tool that must be called, for NAMED."""
+    """The tool that must be called, for NAMED; one that the turn may not call is INVALID_ARGUMENT."""
     max_roundtrips: _builtins.int
     """How often the turn may go back to the model; 0 means without bound; absent means what the role says."""
     response_schema_json: _builtins.str
@@ -1396,7 +1396,7 @@ class BuildPromptResponse(_message.Message):
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.Tool]:
-        """The tools that are sent."""
+        """The tools that are sent; none where the first message tells a model of them that takes none on the wire."""
 
     @_builtins.property
     def sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___PromptSection]:

@@ -1706,7 +1706,7 @@ class RecordFilter(_message.Message):
     include_expired: _builtins.bool
     """Let expired records pass too."""
     include_superseded: _builtins.bool
-    """Let superseded records pass too."""
+    """Let records pass too that are superseded: as of at_or_before, where it is given."""
     minimum_importance: _builtins.float
     """At least this important, 0 to 1; absent means 0."""
     conversation_id: _builtins.str
