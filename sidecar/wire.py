@@ -57,19 +57,19 @@ def key_from(idempotency_key: str) -> str:
     return idempotency_key
 
 
+def api_key_from(api_key: str, field: str) -> str:
+    """The key for a backend as it is. Raises InvalidInput for one that cannot stand in a request's head."""
+    if not api_key.isascii() or (api_key and not api_key.isprintable()):
+        raise InvalidInput(f"{field} must be printable ASCII", reason=Reason.FIELD_INVALID, field=field)
+    return api_key
+
+
 def require_known(enum: Any, value: int, field: str) -> None:
     """Raises InvalidInput for a value that ``enum``, a type of the contract, does not have."""
     if value not in enum.values():
         raise InvalidInput(
             f"{field} is {value}; it must be one of {', '.join(enum.keys())}", reason=Reason.FIELD_INVALID, field=field
         )
-
-
-def api_key_from(api_key: str, field: str) -> str:
-    """The key for a backend as it is. Raises InvalidInput for one that cannot stand in a request's head."""
-    if not api_key.isascii() or (api_key and not api_key.isprintable()):
-        raise InvalidInput(f"{field} must be printable ASCII", reason=Reason.FIELD_INVALID, field=field)
-    return api_key
 
 
 def state_to(state: SaveState) -> common_pb2.SaveState:

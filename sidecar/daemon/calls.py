@@ -106,9 +106,13 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
                 try:
                     self._check(context)
                     asked = decode(request)
-                    with await self._door.enter(save_of(asked), context):
+                    with await self._door.enter(save_of(asked), context) as passage:
                         async for response in answer(asked, context):
+                            if passage is not None:
+                                passage.handing = True
                             yield response
+                            if passage is not None:
+                                passage.goes_on()
                 except Exception as error:
                     await self._failed(context, error)
 

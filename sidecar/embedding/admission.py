@@ -1,37 +1,30 @@
-"""Who may run a model, and when: bounded runs, bounded queue, bounded waits, queries before documents.
+"""Who may run a model, and when: bounded runs, bounded queue, bounded waits.
 
     enter ── no place left ─────────────▶ QUEUE_FULL
       │
     wait for a slot ── too long ────────▶ QUEUE_TIMEOUT (nothing was run)
-      │  a query overtakes documents, between two runs of the same documents call too
+      │
     run ── too long, or caller gone ────▶ the run is asked to stop; INFERENCE_TIMEOUT, or cancelled
       │
     slot is free once the run has really ended, however long after its caller has gone
 
+Queries and documents have a door each: neither waits for the other's runs, nor for its queue.
 Everything here happens on the event loop; it never blocks it and never looks at a text.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass
 from typing import TypeVar
 
 from sidecar.errors import LimitReached, LorekeeperError, NotReady, Reason, TimedOut
 
 T = TypeVar("T")
-
-
-class Urgency(IntEnum):
-    """Lower runs first."""
-
-    QUERY = 0
-    DOCUMENT = 1
 
 
 @dataclass(frozen=True)
@@ -44,22 +37,14 @@ class AdmissionBounds:
     run_seconds: float
 
 
-@dataclass(order=True)
-class _Waiter:
-    urgency: Urgency
-    number: int
-    granted: asyncio.Future[None] = field(compare=False)
-
-
 class Admission:
-    """The door before one model."""
+    """The door before one model, for one kind of text."""
 
     def __init__(self, bounds: AdmissionBounds) -> None:
         self.bounds = bounds
         self._free = bounds.concurrent
         self._places = 0
-        self._number = 0
-        self._line: list[_Waiter] = []
+        self._line: deque[asyncio.Future[None]] = deque()
         self._stops: dict[asyncio.Future[object], Callable[[], None]] = {}
         self._closed = False
 
@@ -71,10 +56,10 @@ class Admission:
     @property
     def queued(self) -> int:
         """Calls that wait for a slot now."""
-        return sum(not waiter.granted.done() for waiter in self._line)
+        return sum(not granted.done() for granted in self._line)
 
     @asynccontextmanager
-    async def lane(self, urgency: Urgency) -> AsyncIterator[Lane]:
+    async def lane(self) -> AsyncIterator[Lane]:
         """A place for one call. Raises QUEUE_FULL at once where there is none, MODEL_UNLOADED once closed."""
         if self._closed:
             raise model_unloaded()
@@ -86,7 +71,7 @@ class Admission:
                 value=self.bounds.queued,
             )
         self._places += 1
-        lane = Lane(self, urgency)
+        lane = Lane(self)
         try:
             yield lane
         finally:
@@ -95,9 +80,9 @@ class Admission:
     async def close(self, grace: float) -> None:
         """Refuse new calls, turn the waiting ones away, give runs ``grace`` seconds, then stop them and wait."""
         self._closed = True
-        for waiter in self._line:
-            if not waiter.granted.done():
-                waiter.granted.set_exception(model_unloaded())
+        for granted in self._line:
+            if not granted.done():
+                granted.set_exception(model_unloaded())
         self._line.clear()
         if self._stops and grace > 0:
             await asyncio.wait(list(self._stops), timeout=grace)
@@ -106,39 +91,35 @@ class Admission:
         if self._stops:
             await asyncio.wait(list(self._stops))
 
-    async def acquire(self, urgency: Urgency) -> None:
+    async def acquire(self) -> None:
         """Wait for a slot. Raises QUEUE_TIMEOUT; a cancelled caller leaves the line at once."""
         if self._closed:
             raise model_unloaded()
         if self._free > 0:
             self._free -= 1
             return
-        waiter = _Waiter(urgency, self._number, asyncio.get_running_loop().create_future())
-        self._number += 1
-        heapq.heappush(self._line, waiter)
-        await self._granted(waiter)
-
-    async def _granted(self, waiter: _Waiter) -> None:
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append(granted)
         try:
             async with asyncio.timeout(self.bounds.queue_seconds):
-                await asyncio.shield(waiter.granted)
+                await asyncio.shield(granted)
         except BaseException as error:
-            self._give_up(waiter)
+            self._give_up(granted)
             if isinstance(error, TimeoutError):
                 raise self._queue_timeout() from None
             raise
 
-    def _give_up(self, waiter: _Waiter) -> None:
+    def _give_up(self, granted: asyncio.Future[None]) -> None:
         """The slot may have been granted in the same moment: then it goes to the next."""
-        if not waiter.granted.cancel() and waiter.granted.exception() is None:
+        if not granted.cancel() and granted.exception() is None:
             self.release()
 
     def release(self) -> None:
-        """One slot is free: the most urgent of those who still wait gets it."""
+        """One slot is free: the first of those who still wait gets it."""
         while self._line:
-            waiter = heapq.heappop(self._line)
-            if not waiter.granted.done():
-                waiter.granted.set_result(None)
+            granted = self._line.popleft()
+            if not granted.done():
+                granted.set_result(None)
                 return
         self._free += 1
 
@@ -168,9 +149,8 @@ class Admission:
 class Lane:
     """One call's way through the door: any number of runs, one after the other, within the time for one call."""
 
-    def __init__(self, admission: Admission, urgency: Urgency) -> None:
+    def __init__(self, admission: Admission) -> None:
         self._admission = admission
-        self._urgency = urgency
         self._left = admission.bounds.run_seconds
         self._run: asyncio.Future[object] | None = None
         self.waited = 0.0
@@ -198,7 +178,7 @@ class Lane:
     async def _slot(self) -> None:
         asked = time.monotonic()
         try:
-            await self._admission.acquire(self._urgency)
+            await self._admission.acquire()
         finally:
             self.waited += time.monotonic() - asked
 

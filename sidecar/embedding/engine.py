@@ -12,7 +12,6 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sidecar.embedding.admission import Urgency
 from sidecar.embedding.catalogue import Catalogue
 from sidecar.embedding.identity import EmbeddingIdentity, EmbeddingKind, text_hash
 from sidecar.embedding.loading import LoadProgress
@@ -110,7 +109,7 @@ class EmbeddingEngine:
 
     async def _documents(self, loaded: LoadedModel, accepted: AcceptedTexts) -> EmbeddingAnswer:
         with self._meter.measured(Operation.DOCUMENTS) as call:
-            async with loaded.admission.lane(Urgency.DOCUMENT) as call.lane:
+            async with loaded.doors[EmbeddingKind.DOCUMENT].lane() as call.lane:
                 call.embedded = await loaded.provider.embed_documents(accepted.texts, call.lane)
             cuts = _cuts(accepted, call.embedded.tokens, call.embedded.dropped)
             call.cut_texts = len({cut.index for cut in cuts})
@@ -132,7 +131,7 @@ class EmbeddingEngine:
         if cached is not None:
             return cached
         with self._meter.measured(Operation.QUERY) as call:
-            async with loaded.admission.lane(Urgency.QUERY) as call.lane:
+            async with loaded.doors[EmbeddingKind.QUERY].lane() as call.lane:
                 embedded = call.embedded = await loaded.provider.embed_query(text, call.lane)
             call.cut_texts = sum(map(bool, embedded.dropped))
         query = CachedQuery(embedded.vectors[0], embedded.tokens[0], embedded.dropped[0])

@@ -9,13 +9,14 @@ A model that is replaced answers until the new one is ready.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 
 from sidecar.embedding.admission import Admission, AdmissionBounds
 from sidecar.embedding.catalogue import Catalogue, ModelEntry
+from sidecar.embedding.identity import EmbeddingKind
 from sidecar.embedding.loading import Loading, LoadPhase, LoadProgress, Report
 from sidecar.embedding.machine import lower_thread_priority, return_free_memory
 from sidecar.embedding.manifest import ModelManifest
@@ -43,8 +44,18 @@ class LoadedModel:
 
     entry: ModelEntry
     provider: Provider
-    admission: Admission
+    doors: Mapping[EmbeddingKind, Admission]
     manifest: ModelManifest | None = None
+
+    @property
+    def running(self) -> int:
+        """Runs under way, abandoned ones included."""
+        return sum(door.running for door in self.doors.values())
+
+    @property
+    def queued(self) -> int:
+        """Calls that wait for a run now."""
+        return sum(door.queued for door in self.doors.values())
 
 
 class _Load:
@@ -204,10 +215,10 @@ class ModelHost:
     async def _opened(self, entry: ModelEntry, tell: Report) -> LoadedModel:
         if entry.folder is None:
             tell(LoadProgress(LoadPhase.WARMING, 0, 1, "runs"))
-            return LoadedModel(entry, await connect(self._settings), self._admission())
+            return LoadedModel(entry, await connect(self._settings), self._doors())
         model = await self._read(entry.folder, tell)
         provider = OnnxProvider(model, threads=self._settings.max_concurrent)
-        return LoadedModel(entry, provider, self._admission(), model.manifest)
+        return LoadedModel(entry, provider, self._doors(), model.manifest)
 
     async def _read(self, folder: ModelFolder, tell: Report) -> OnnxModel:
         """In a thread of its own: one that hangs never blocks the next load."""
@@ -237,16 +248,15 @@ class ModelHost:
             self._told = self.state
             self._watch(self.state)
 
-    def _admission(self) -> Admission:
+    def _doors(self) -> dict[EmbeddingKind, Admission]:
         settings = self._settings
-        return Admission(
-            AdmissionBounds(
-                concurrent=settings.max_concurrent,
-                queued=settings.max_queued,
-                queue_seconds=settings.queue_seconds,
-                run_seconds=settings.inference_seconds,
-            )
+        bounds = AdmissionBounds(
+            concurrent=settings.max_concurrent,
+            queued=settings.max_queued,
+            queue_seconds=settings.queue_seconds,
+            run_seconds=settings.inference_seconds,
         )
+        return {kind: Admission(bounds) for kind in EmbeddingKind}
 
     def _too_slow(self) -> TimedOut:
         seconds = self._settings.load_seconds
@@ -267,7 +277,7 @@ def no_model(why: str = "") -> NotReady:
 
 
 async def _freed(loaded: LoadedModel, grace: float) -> None:
-    await loaded.admission.close(grace)
+    await asyncio.gather(*(door.close(grace) for door in loaded.doors.values()))
     await loaded.provider.close()
 
 

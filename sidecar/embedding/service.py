@@ -81,8 +81,8 @@ class EmbeddingService:
         engine, loaded = self._engine, self._engine.models.loaded
         return pb.GetEmbeddingStatsResponse(
             work=[wire.work_to(figures) for figures in engine.stats.figures()],
-            running=loaded.admission.running if loaded else 0,
-            queued=loaded.admission.queued if loaded else 0,
+            running=loaded.running if loaded else 0,
+            queued=loaded.queued if loaded else 0,
             queue_capacity=engine.settings.max_queued,
             query_cache_hits=engine.queries.hits,
             query_cache_misses=engine.queries.misses,

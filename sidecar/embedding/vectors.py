@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Reason, Unavailable
+from sidecar.storage.derived_database import file_states
 
 if TYPE_CHECKING:
     import sqlite3
@@ -71,25 +72,17 @@ class VectorStore:
             if len(value) == size
         }
 
-    def load_many(
+    def load(
         self, identity: EmbeddingIdentity, hashes: Sequence[bytes]
-    ) -> tuple[dict[bytes, NDArray[np.float32]], list[bytes]]:
-        """As :meth:`get_many`, but checked: unit vectors by text hash, and the hashes of those that are damaged (of a
-        wrong length, not finite, not of length one)."""
-        found: dict[bytes, NDArray[np.float32]] = {}
-        damaged = []
+    ) -> Iterator[tuple[bytes, NDArray[np.float32] | None]]:
+        """As :meth:`get_many`, but checked, and one by one in no certain order: unit vectors by text hash, None for one
+        that is damaged (of a wrong length, not finite, not of length one)."""
         for key, value in self._values(identity, hashes):
-            vector = _unit_vector(value, identity)
-            if vector is not None:
-                found[key] = vector
-            else:
-                damaged.append(key)
-        return found, damaged
+            yield key, _unit_vector(value, identity)
 
     def damaged(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> list[bytes]:
-        """The hashes of those that :meth:`load_many` would leave out. Reads them all, a batch at a time."""
-        values = self._values(identity, hashes)
-        return [key for key, value in values if _unit_vector(value, identity) is None]
+        """The hashes of those that are damaged. Reads them all, a batch at a time."""
+        return [key for key, vector in self.load(identity, hashes) if vector is None]
 
     def elsewhere(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> set[bytes]:
         """Those of ``hashes`` that have a vector of another identity."""
@@ -146,6 +139,10 @@ class VectorStore:
         sql = "SELECT count(*) FROM vectors WHERE identity = (SELECT id FROM identities WHERE name = ?)"
         return self._with(lambda db: int(db.execute(sql, (str(identity),)).fetchone()[0]))
 
+    def version(self) -> Hashable:
+        """Another one after every change, by whomever it was made."""
+        return self._with(lambda db: (db.total_changes, *file_states(self._path)))
+
     def bytes_on_disk(self) -> int:
         """Size of the file, 0 in memory or where there is none yet."""
         try:
@@ -183,8 +180,15 @@ class VectorStore:
             self._drop()
 
     def _values(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """As they lie on disk, so that each page is read once, however many there are: hashes know no neighbours."""
+        places: list[int] = []
         for part in _parts(hashes):
-            yield from self._rows(identity, part, "value")
+            found: list[tuple[bytes, int]] = self._rows(identity, part, "id")
+            places += (place for _, place in found)
+        places.sort()
+        for few in _parts(places):
+            sql = f"SELECT hash, value FROM vectors WHERE id IN ({','.join('?' * len(few))})"
+            yield from self._with(lambda db, sql=sql, few=few: db.execute(sql, few).fetchall())  # type: ignore[misc]
 
     def _rows(self, identity: EmbeddingIdentity, hashes: Sequence[bytes], column: str) -> list[tuple[bytes, T]]:
         marks = ",".join("?" * len(hashes))

@@ -139,7 +139,7 @@ class TransferService:
             )
         if source.archive is None:
             raise InvalidInput(
-                "no file follows the header, or an empty one; send what an export made",
+                "no file follows the header, or an empty one; send what ExportSave gave, in pieces",
                 reason=Reason.FIELD_REQUIRED,
                 field="chunk",
             )

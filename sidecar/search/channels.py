@@ -140,7 +140,7 @@ def meaning_channel(similarities: Floats, weight: float, *, floor: float | None 
     """Cosine similarities as a channel: it found each row that has a vector and reaches the floor, if there is one."""
     import numpy as np
 
-    scores: Floats = similarities.astype(np.float64).clip(-1.0, 1.0).round(SIMILARITY_DECIMALS)
+    scores: Floats = similarities.clip(-1.0, 1.0).round(SIMILARITY_DECIMALS)
     found = ~np.isnan(scores)
     if floor is not None:
         found[found] = scores[found] >= floor
@@ -154,11 +154,12 @@ def normalised_meaning(similarities: Floats) -> Floats:
     """
     import numpy as np
 
-    known = similarities[~np.isnan(similarities)]
+    missing = np.isnan(similarities)
+    known = similarities[~missing] if missing.any() else similarities
     if not len(known):
         return np.zeros(len(similarities))
     distance = (similarities - known.mean()) / max(float(known.std()), LEAST_SPREAD)
-    if len(known) < len(distance):
+    if known is not similarities:
         distance = np.nan_to_num(distance)
     emphasised: Floats = distance * np.sqrt(np.abs(distance))
     return emphasised

@@ -25,8 +25,7 @@ from sidecar.search.vector_maker import VectorMaker
 from sidecar.settings import SearchSettings
 from sidecar.storage.keys import ActorId
 
-# So long background work gives way to queries that never end; then a few texts are embedded, for which the next query
-# waits a few milliseconds.
+# So long background work gives way to queries that never end; then a few texts are embedded beside them.
 _MOST_WAIT = 0.1
 _FEW = 2
 _FIRST_PAUSE, _MOST_PAUSE = 0.5, 30.0

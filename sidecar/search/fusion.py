@@ -87,8 +87,9 @@ def _sum_found(terms: Sequence[tuple[Floats, Channel]]) -> Floats:
     counted = [(values, channel.found) for values, channel in terms if channel.weight > 0]
     if not counted:
         return np.full(len(terms[0][0]) if terms else 0, -np.inf)
-    found = np.logical_or.reduce([found for _, found in counted])
-    total = np.sum([values for values, _ in counted], axis=0)
+    total, found = counted[0]
+    for values, more in counted[1:]:
+        total, found = total + values, found | more
     return np.where(found, np.round(total, DECIMALS), -np.inf)
 
 

@@ -12,7 +12,7 @@ from the journals. An owner's words lie side by side, so that reading them costs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +174,10 @@ class Index:
     def distrust(self) -> None:
         """Take what is known of owners for unfinished, so that it is compared with their journals."""
         self._database.run(lambda database: database.execute("UPDATE owners SET size = -1"))
+
+    def version(self) -> Hashable:
+        """Another one after every change."""
+        return self._database.version()
 
     def size(self) -> int:
         """Size of the file in bytes."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from sidecar.memory.record_store import RecordStore, lock_order
+from sidecar.search.index import Index
 from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.recent_answers import RecentAnswers
 from sidecar.storage.keys import ActorId, folder_name
+
+_MOST_LOOKED = 1_024
 
 
 class Phase(IntEnum):
@@ -57,6 +61,7 @@ class IndexStatus:
         self._indexer = indexer
         self._version = version
         self._rebuilding: Counter[str] = Counter()
+        self._looked = RecentAnswers(_MOST_LOOKED)
 
     def counts(self, save: str, owner: ActorId | None = None) -> Counts:
         """How the index of a save, or of one owner in it, stands."""
@@ -64,7 +69,7 @@ class IndexStatus:
         owners = {folder_name(who): who for who in ([owner] if owner else catalog.owners())}
         rows = {row.folder: row for row in index.owners() if owner is None or row.folder in owners}
         known = {name: row.records for name, row in rows.items()}
-        damaged = index.damaged(folder_name(owner) if owner else None)
+        damaged = self._damaged(index, folder_name(owner) if owner else None, save)
         total = sum(catalog.count(who) for who in owners.values())
         ready = sum(min(catalog.count(who), known.get(name, 0) - damaged.get(name, 0)) for name, who in owners.items())
         orphan = sum(
@@ -79,6 +84,15 @@ class IndexStatus:
             version=self._version(save),
             rebuilding=self._rebuilding[save] > 0,
         )
+
+    def _damaged(self, index: Index, folder: str | None, save: str) -> Mapping[str, int]:
+        """Damaged entries by the owner's folder; looked for once, and not again for as long as nothing was written."""
+        version = index.version()
+        known: Mapping[str, int] | None = self._looked.known((save, folder), version)
+        if known is None:
+            known = index.damaged(folder)
+            self._looked.keep((save, folder), version, known)
+        return known
 
     @contextmanager
     def running(self, save: str) -> Iterator[None]:

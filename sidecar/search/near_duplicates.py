@@ -128,6 +128,6 @@ def _nearest(view: OwnerView, rows: VectorRows, entry: Entry, limit: float) -> E
     earlier = np.flatnonzero(same & (rows.states[:own] == VectorState.READY))
     if vector is None or not len(earlier):
         return None
-    similarities = rows.similarities(vector, earlier)
+    similarities = rows.compare(vector, earlier)
     best = int(similarities.argmax())
     return view.entries[int(earlier[best])] if similarities[best] >= limit else None

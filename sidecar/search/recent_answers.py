@@ -12,19 +12,19 @@ from typing import Any
 
 
 class RecentAnswers:
-    """At most ``most`` answers, each with the version of the save that it was made from. Thread-safe."""
+    """At most ``most`` answers, each with the version of what it was made from. Thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._answers: OrderedDict[bytes, tuple[Hashable, Any]] = OrderedDict()
+        self._answers: OrderedDict[Hashable, tuple[Hashable, Any]] = OrderedDict()
         self._lock = Lock()
 
-    def known(self, question: bytes, version: Hashable) -> Any | None:
+    def known(self, question: Hashable, version: Hashable) -> Any | None:
         """The answer to a question, if it was made from this version."""
         known = self._answers.get(question)
         return known[1] if known is not None and known[0] == version else None
 
-    def keep(self, question: bytes, version: Hashable, answer: Any) -> None:
+    def keep(self, question: Hashable, version: Hashable, answer: Any) -> None:
         """Remember an answer. ``version`` was read before the answer was made."""
         with self._lock:
             self._answers[question] = (version, answer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.search.outcome import Degraded, Stage
@@ -68,10 +68,18 @@ def similar(
         matrix, new = matrices.of(part.owner, part.view, identity)
         rows.append((matrix, np.asarray(part.rows, np.int64)))
         read, damaged = read + new, damaged + matrix.damaged
-    states = np.concatenate([matrix.states[some] for matrix, some in rows]) if rows else np.empty(0, np.int8)
+    states = _joined([matrix.states[some] for matrix, some in rows])
     ready = int(np.count_nonzero(states == VectorState.READY))
     stages.add(Stage.VECTORS_READ, len(visible), ready, reused=not read)
-    values = np.concatenate([matrix.similarities(query, some) for matrix, some in rows]) if rows else np.empty(0)
+    values = _joined([matrix.similarities(query, some) for matrix, some in rows])
     missing = {Degraded.VECTORS_PENDING: VectorState.PENDING, Degraded.VECTORS_STALE: VectorState.STALE}
     degraded = [reason for reason, state in missing.items() if (states == state).any()]
     return Similar(values, states, ready, [*degraded, Degraded.INDEX_DAMAGED] if damaged else degraded)
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    import numpy as np
+
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if arrays else np.empty(0)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from sidecar.embedding.identity import EmbeddingIdentity
+from sidecar.errors import Unavailable
 from sidecar.search.owner_view import OwnerView
 from sidecar.search.vector_feed import VectorFeed
 from sidecar.search.vector_rows import VectorRows
@@ -36,7 +37,12 @@ class VectorCache:
     def of(self, who: ActorId, view: OwnerView, identity: EmbeddingIdentity) -> tuple[VectorRows, int]:
         """The matrix beside a view, up to date, and how many vectors were read for it. Raises Unavailable."""
         rows = self.present(who, view, identity) or VectorRows(view, identity)
-        read = rows.follow(self.feed)
+        try:
+            read = rows.follow(self.feed)
+        except Unavailable:
+            with self._lock:
+                self._drop(who)  # it does not know which vectors it has missed
+            raise
         if rows.damaged:
             self._repair(who)
         self._keep(who, rows)

@@ -6,7 +6,7 @@ Thread-safe. Never holds a vector; only the hashes of those that came lately.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -50,11 +50,15 @@ class VectorFeed:
 
     def load(
         self, identity: EmbeddingIdentity, hashes: Sequence[bytes]
-    ) -> tuple[dict[bytes, NDArray[np.float32]], list[bytes]]:
-        """The vectors that are there, and the hashes of damaged ones, which are removed to be made again."""
-        found, damaged = self.store.load_many(identity, hashes)
+    ) -> Iterator[tuple[bytes, NDArray[np.float32] | None]]:
+        """The vectors that are there, one by one and in no certain order; None for a damaged one, which is then removed
+        to be made again."""
+        damaged = []
+        for text, vector in self.store.load(identity, hashes):
+            if vector is None:
+                damaged.append(text)
+            yield text, vector
         self._remove_damaged(identity, damaged)
-        return found, damaged
 
     def mend(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> None:
         """Remove those of some vectors that are damaged, so that they are missing and are made again."""

@@ -17,10 +17,13 @@ from sidecar.search.index_status import Phase, Rebuild
 from sidecar.search.indexer import Indexes
 from sidecar.search.outcome import Degraded
 from sidecar.search.owner_texts import OwnerTexts, Wanted
+from sidecar.search.recent_answers import RecentAnswers
 from sidecar.search.vector_feed import VectorFeed
 from sidecar.search.vector_garbage import VectorGarbage
 from sidecar.search.vector_maker import VectorMaker
 from sidecar.storage.keys import ActorId, folder_name
+
+_MOST_COUNTED = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class VectorIndex:
         self._maker = maker
         self._garbage = garbage
         self._batch = batch
+        self._counted = RecentAnswers(_MOST_COUNTED)
 
     @property
     def identity(self) -> EmbeddingIdentity | None:
@@ -77,10 +81,19 @@ class VectorIndex:
         return states.get(self._engine.state, Degraded.NO_MODEL)
 
     def counts(self, save: str, owner: ActorId | None = None) -> VectorCounts:
-        """How the vectors of a save, or of one owner in it, stand. Raises Unavailable."""
+        """How the vectors of a save, or of one owner in it, stand. All of them are read, and not again for as long as
+        nothing was written. Raises Unavailable."""
         identity = self.identity
         if identity is None:
             return VectorCounts()
+        version = identity, self._indexes.of(save).version(), self._vectors.version()
+        known: VectorCounts | None = self._counted.known((save, owner), version)
+        if known is None:
+            known = self._count(save, owner, identity)
+            self._counted.keep((save, owner), version, known)
+        return known
+
+    def _count(self, save: str, owner: ActorId | None, identity: EmbeddingIdentity) -> VectorCounts:
         folder = folder_name(owner) if owner else None
         held = Counter(text for _, text in self._indexes.of(save).texts(folder))
         texts = [text for text in held if text]

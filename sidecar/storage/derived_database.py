@@ -8,7 +8,7 @@ concerns.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -67,6 +67,10 @@ class DerivedDatabase:
                     self._tell("index_thrown_away", "could not be read and was thrown away; it is built again")
                     self._delete()
             return None
+
+    def version(self) -> Hashable:
+        """Another one after every change of the content, by whomever it was made."""
+        return self.run(lambda database: (database.total_changes, *file_states(self._path)))
 
     def size(self) -> int:
         """Size of the file in bytes."""
@@ -131,6 +135,19 @@ class DerivedDatabase:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def file_states(path: Path | None) -> tuple[Hashable, ...]:
+    """Of a database file and its log, what is another one after every write."""
+    return tuple(_file_state(Path(f"{path}{suffix}")) for suffix in ("", "-wal")) if path else ()
+
+
+def _file_state(path: Path) -> Hashable:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _passing(error: Exception) -> bool:

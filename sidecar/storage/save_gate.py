@@ -50,9 +50,13 @@ class _Doors:
 
 
 class Passage:
-    """One call's stay inside a save. A call that is ended by an exchange leaves with Stale."""
+    """One call's stay inside a save. A call that is ended by an exchange leaves with Stale.
 
-    __slots__ = ("_doors", "_gate", "_save", "_task", "ended")
+    ``handing`` is set while the edge hands an answer of a stream to its client, who may be slow: an exchange waits for
+    that no longer, and the call hears of its end when it :meth:`goes_on`.
+    """
+
+    __slots__ = ("_doors", "_gate", "_save", "_task", "ended", "handing")
 
     def __init__(self, gate: SaveGate, save: str, doors: _Doors) -> None:
         self._gate = gate
@@ -60,12 +64,23 @@ class Passage:
         self._doors = doors
         self._task = asyncio.current_task()
         self.ended = False
+        self.handing = False
 
     def end(self) -> None:
         """Break the call off where it waits now."""
-        if self._task is not None and not self.ended:
-            self.ended = True
+        if self.ended:
+            return
+        self.ended = True
+        if self.handing:
+            self._leave()
+        elif self._task is not None:
             self._task.cancel()
+
+    def goes_on(self) -> None:
+        """The answer was handed over. Raises Stale where the call was ended meanwhile."""
+        self.handing = False
+        if self.ended:
+            raise self._stale()
 
     def __enter__(self) -> Passage:
         self._doors.calls.add(self)
@@ -74,18 +89,24 @@ class Passage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._doors.calls.discard(self)
-        if self._doors.calls_shut:
-            self._doors.changed()
+        self._leave()
         self._gate.left(self._save, self._doors)
         if self.ended and self._task is not None:
             self._task.uncancel()
             if isinstance(error, asyncio.CancelledError):
-                raise Stale(
-                    "the save was restored, replaced or erased while the call ran; nothing of the call is in what it "
-                    "is now: read again, then repeat",
-                    reason=Reason.SAVE_RESTORED,
-                ) from error
+                raise self._stale() from error
+
+    def _leave(self) -> None:
+        self._doors.calls.discard(self)
+        if self._doors.calls_shut:
+            self._doors.changed()
+
+    def _stale(self) -> Stale:
+        return Stale(
+            "the save was restored, replaced or erased while the call ran; nothing of the call is in what it is now: "
+            "read again, then repeat",
+            reason=Reason.SAVE_RESTORED,
+        )
 
 
 class SaveGate:

@@ -76,6 +76,18 @@ def test_a_turn_that_waits_for_its_model_ends_and_stores_nothing(daemon, game, s
         daemon.restart()
 
 
+def test_a_turn_whose_game_does_not_read_its_answer_ends_too(daemon, game, server):
+    kept = checkpoint(daemon.client)
+    server.play(stream(*[f"{FUTURE} {'long ' * 20_000}"] * 150, server.gate()))
+    turn = game.start(f"{FUTURE} question")
+    next(iter(turn))
+    assert restore(daemon.client, kept).ended == 1
+    with pytest.raises(grpc.RpcError) as ended:
+        list(turn)
+    assert ended.value.code().name == "ABORTED"
+    assert TurnClient(daemon.client, MIRA).messages() == [("user", "Before"), ("assistant", "You said: Before")]
+
+
 @pytest.mark.parametrize("strategy", [MODEL, compaction_pb2.COMPACTION_STRATEGY_UNSPECIFIED])
 def test_a_summary_that_a_model_writes_is_thrown_away(daemon, game, server, strategy):
     chat = Chat(daemon.client)

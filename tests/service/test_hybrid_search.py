@@ -76,7 +76,7 @@ def test_c1_a_record_is_found_by_what_it_means(house, meaning):
 
 
 def test_a_record_is_found_by_its_words_before_it_has_its_vector(house, meaning):
-    records = house(embedding__max_concurrent=2)
+    records = house()
     meaning.hangs = lambda asked: CAT_QUERY not in asked.texts
     records.add(m("m1", "the cat"))
     answer = records.search(CAT_QUERY)
@@ -206,14 +206,14 @@ def test_c3_a_model_that_never_answers_costs_neither_writes_nor_the_answer(house
     assert answer.mode == LEXICAL
 
 
-def test_c4_a_stuck_call_keeps_its_place_so_that_calls_do_not_pile_up(house, meaning):
-    records = house(embedding__queue_seconds=0.1, embedding__inference_seconds=0.2)
+def test_c4_a_stuck_text_keeps_its_place_so_that_texts_do_not_pile_up_and_queries_have_their_own(house, meaning):
+    records = house(search__query_embedding_seconds=0.1)
     meaning.hangs = lambda _asked: True
     records.add(m("m1", "one"))
-    until(lambda: len(meaning.server.asked) == 2)
+    meaning.until_asked("one")
     records.add(m("m2", "two"))
     assert degraded(records.search("cat")) == ["EMBEDDING_TIMEOUT"]
-    assert len(meaning.server.asked) == 2
+    assert meaning.texts() == ["one", "cat"]
 
 
 def test_a_model_that_fails_is_told_and_require_semantic_makes_it_an_error(house, meaning):
@@ -332,7 +332,7 @@ def test_vectors_of_another_identity_are_stale_never_mixed_and_replaced_behind(m
     all_ready(records, 2)
     daemon.stop()
     meaning.hangs = lambda asked: "feline" in asked.texts
-    settings = meaning.settings(embedding__openai_version=2, embedding__max_concurrent=2)
+    settings = meaning.settings(embedding__openai_version=2)
     again = make_daemon(*settings, folder=daemon.folder).start()
     records = Records(again.client, actor)
     until(lambda: records.status().HasField("identity"))
@@ -418,6 +418,16 @@ def test_a_damaged_vector_is_left_out_told_and_made_again(with_damaged_vector, v
     assert not told or "INDEX_DAMAGED" in degraded(answer)
     all_ready(records, 2)
     until(lambda: not records.search("cat bread").degraded)
+
+
+def test_a_vector_that_is_damaged_between_two_looks_at_the_status_is_counted(meaning, start_daemon, actor):
+    daemon = start_daemon(*meaning.settings())
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"), m("m2", "bread"))
+    all_ready(records, 2)
+    assert (records.status().ready, records.status().damaged) == (2, 0)
+    spoil(daemon.folder, "UPDATE vectors SET value = ? WHERE id = 1", b"\x00" * 8)
+    assert (records.status().ready, records.status().damaged) == (1, 1)
 
 
 @pytest.mark.parametrize("value", [b"\x00" * 8, b"\x00\x00\xc0\x7f" * 2], ids=["zero", "nan"])

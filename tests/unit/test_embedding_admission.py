@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sidecar.embedding.admission import Admission, AdmissionBounds, Urgency
+from sidecar.embedding.admission import Admission, AdmissionBounds
 from sidecar.errors import LorekeeperError, Reason
 
 
@@ -20,8 +20,8 @@ class Run:
         self.begun.set()
         return self.future
 
-    async def by(self, admission, urgency=Urgency.DOCUMENT):
-        async with admission.lane(urgency) as lane:
+    async def by(self, admission):
+        async with admission.lane() as lane:
             return await lane.run(self.begin, self.stopped.set)
 
 
@@ -29,16 +29,16 @@ def door(*, concurrent=1, queued=4, queue_seconds=60.0, run_seconds=60.0):
     return Admission(AdmissionBounds(concurrent, queued, queue_seconds, run_seconds))
 
 
-async def begun(admission, urgency=Urgency.DOCUMENT):
+async def begun(admission):
     run = Run()
-    task = asyncio.create_task(run.by(admission, urgency))
+    task = asyncio.create_task(run.by(admission))
     await run.begun.wait()
     return run, task
 
 
-async def waiting(admission, urgency=Urgency.DOCUMENT):
+async def waiting(admission):
     run, before = Run(), admission.queued
-    task = asyncio.create_task(run.by(admission, urgency))
+    task = asyncio.create_task(run.by(admission))
     await asyncio.sleep(0)
     assert admission.queued == before + 1
     return run, task
@@ -86,41 +86,41 @@ def test_a_call_that_waits_too_long_is_told_so_and_never_runs():
     asyncio.run(scene())
 
 
-def test_a_query_overtakes_documents_that_came_before_it():
+def test_calls_run_in_the_order_in_which_they_came():
     async def scene():
         admission = door()
         first, first_task = await begun(admission)
-        document, document_task = await waiting(admission)
-        query, query_task = await waiting(admission, Urgency.QUERY)
+        second, second_task = await waiting(admission)
+        third, third_task = await waiting(admission)
         first.future.set_result(None)
-        await query.begun.wait()
-        assert not document.begun.is_set()
-        query.future.set_result(None)
-        await document.begun.wait()
-        document.future.set_result(None)
-        await asyncio.gather(first_task, query_task, document_task)
+        await second.begun.wait()
+        assert not third.begun.is_set()
+        second.future.set_result(None)
+        await third.begun.wait()
+        third.future.set_result(None)
+        await asyncio.gather(first_task, second_task, third_task)
 
     asyncio.run(scene())
 
 
-def test_a_query_overtakes_the_next_run_of_a_documents_call_that_has_begun():
+def test_another_call_gets_its_turn_between_two_runs_of_one_call():
     async def scene():
         admission = door()
         runs = [Run(), Run()]
 
         async def documents():
-            async with admission.lane(Urgency.DOCUMENT) as lane:
+            async with admission.lane() as lane:
                 for run in runs:
                     await lane.run(run.begin, run.stopped.set)
 
         call = asyncio.create_task(documents())
         await runs[0].begun.wait()
-        query, query_task = await waiting(admission, Urgency.QUERY)
+        other, other_task = await waiting(admission)
         runs[0].future.set_result(None)
-        await query.begun.wait()
+        await other.begun.wait()
         assert not runs[1].begun.is_set()
-        query.future.set_result(None)
-        await query_task
+        other.future.set_result(None)
+        await other_task
         await runs[1].begun.wait()
         runs[1].future.set_result(None)
         await call

@@ -177,8 +177,8 @@ def test_a_busy_model_without_a_queue_refuses_the_next_call_and_runs_once(tiny):
     async def play(engine):
         call = asyncio.create_task(engine.embed(DOCUMENT, ["slow"]))
         await until_running(engine)
-        told = await reason(engine.embed(QUERY, ["cat"]))
-        running = engine.models.ready().admission.running
+        told = await reason(engine.embed(DOCUMENT, ["cat"]))
+        running = engine.models.ready().running
         call.cancel()
         await asyncio.wait([call])
         return told, running
@@ -186,10 +186,23 @@ def test_a_busy_model_without_a_queue_refuses_the_next_call_and_runs_once(tiny):
     assert scene(tiny, play, max_queued=0) == (Reason.QUEUE_FULL, 1)
 
 
+def test_a_query_waits_for_no_document_neither_for_a_run_nor_for_a_place(tiny):
+    async def play(engine):
+        call = asyncio.create_task(engine.embed(DOCUMENT, ["slow"]))
+        await until_running(engine)
+        answer = await engine.embed(QUERY, ["cat"])
+        running = engine.models.ready().running
+        call.cancel()
+        await asyncio.wait([call])
+        return answer.vectors.shape, running
+
+    assert scene(tiny, play, max_queued=0) == ((1, 8), 1)
+
+
 def test_a_query_that_is_known_needs_neither_model_nor_place(tiny):
     async def play(engine):
         first = await engine.embed(QUERY, ["cat " * 20])
-        call = asyncio.create_task(engine.embed(DOCUMENT, ["slow"]))
+        call = asyncio.create_task(engine.embed(QUERY, ["slow"]))
         await until_running(engine)
         again = await engine.embed(QUERY, ["cat " * 20])
         call.cancel()
@@ -199,7 +212,7 @@ def test_a_query_that_is_known_needs_neither_model_nor_place(tiny):
     first, again, queries = scene(tiny, play, max_queued=0)
     assert np.array_equal(first.vectors, again.vectors)
     assert (first.cuts, first.tokens) == (again.cuts, again.tokens)
-    assert (queries.hits, queries.misses) == (1, 1)
+    assert (queries.hits, queries.misses) == (1, 2)
 
 
 def test_the_query_cache_keeps_no_more_than_its_bound(tiny):
@@ -373,7 +386,7 @@ def test_unloading_turns_away_what_waits_and_lets_what_runs_end(tiny):
     async def play(engine):
         running = asyncio.create_task(engine.embed(DOCUMENT, ["slow"]))
         await until_running(engine)
-        queued = asyncio.create_task(engine.embed(QUERY, ["cat"]))
+        queued = asyncio.create_task(engine.embed(DOCUMENT, ["cat"]))
         await asyncio.sleep(0)
         name = await engine.unload()
         return name, await reason(queued), await reason(running), engine.state
@@ -404,5 +417,5 @@ async def last(steps):
 
 async def until_running(engine):
     """Gives way until a run is under way."""
-    while engine.models.ready().admission.running == 0:  # noqa: ASYNC110  # nothing tells this moment
+    while engine.models.ready().running == 0:  # noqa: ASYNC110  # nothing tells this moment
         await asyncio.sleep(0)

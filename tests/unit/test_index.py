@@ -266,6 +266,16 @@ def test_a_damaged_entry_is_counted_left_out_told_and_made_again(house, damage):
     assert (found.terms_ready, found.damaged) == (41, 0)
 
 
+def test_an_entry_that_is_damaged_between_two_looks_at_the_status_is_counted(house):
+    house.index_now()
+    asked = status(house)
+    assert asked.counts("session").damaged == 0
+    with sqlite3.connect(file_of(house)) as database:
+        database.execute("UPDATE words SET length = -1 WHERE hash = (SELECT min(hash) FROM words)")
+    database.close()
+    assert asked.counts("session").damaged == 1
+
+
 def test_a_rebuild_makes_a_damaged_entry_again(house):
     house.index_now()
     damage_entry(house, "length = -1")

@@ -218,3 +218,19 @@ while True:
     put(store)
     assert store.get_many(A, [ONE]).keys() == {ONE}
     store.close()
+
+
+def test_the_version_stays_until_something_is_written_by_whomever(store, path):
+    versions = [store.version()]
+    put(store)
+    versions.append(store.version())
+    store.get_many(A, [ONE])
+    assert store.version() == versions[-1]
+    store.remove([ONE])
+    versions.append(store.version())
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE vectors SET value = x'00'")
+    versions.append(store.version())
+    path.unlink()
+    versions.append(store.version())
+    assert len(set(versions)) == 5

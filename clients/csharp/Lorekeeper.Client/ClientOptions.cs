@@ -6,7 +6,10 @@ namespace Lorekeeper;
 /// <summary>How calls are made.</summary>
 public sealed record ClientOptions
 {
-    /// <summary>How long a call may take that is no turn and no transfer; 10 seconds unless said otherwise.</summary>
+    /// <summary>
+    /// How long a call may take that is no turn and no transfer, with its repetitions; 10 seconds unless said otherwise.
+    /// <see cref="System.Threading.Timeout.InfiniteTimeSpan"/> means without bound.
+    /// </summary>
     public TimeSpan Deadline { get; init; } = TimeSpan.FromSeconds(10);
 
     /// <summary>

@@ -62,6 +62,9 @@ public sealed class LorekeeperClient : IAsyncDisposable, IDisposable
     /// <summary>One save of the player.</summary>
     public Save Save(string id = "default") => new(Calls, id);
 
+    /// <summary>One who remembers, by its address in the words of the contract.</summary>
+    public Npc Npc(Actor actor) => new(Calls, actor);
+
     /// <summary>Lists the saves.</summary>
     public async Task<IReadOnlyList<SaveInfo>> SavesAsync(CancellationToken cancellation = default)
     {

@@ -39,7 +39,7 @@ public sealed class Npc
     /// <exception cref="TurnFailedException">The turn failed.</exception>
     /// <exception cref="OperationCanceledException">It was cancelled; the player's line stays stored.</exception>
     public IAsyncEnumerable<ReplyPart> SayAsync(Line line, CancellationToken cancellation = default) =>
-        Turn.PlayAsync(calls.Turns, new SendRequest { Actor = Actor, Input = line.ToInput() }, cancellation);
+        Turn.PlayAsync(calls.Turns, new SendRequest { Actor = Actor, Input = Line.ToInput(line) }, cancellation);
 
     /// <summary>Says a line and returns the whole reply.</summary>
     /// <exception cref="TurnFailedException">The turn failed.</exception>

@@ -175,7 +175,6 @@ class Asking:
 
     def _asked(self, added: Sequence[WireMessage], *, with_tools: bool) -> tuple[Ask, Pieces]:
         ask = request_of(self._opening, self.chosen, self.prompt, added, with_tools=with_tools)
-        ask = replace(ask, role_id=self._opening.role.role_id)
         if ask != self._asked_last:
             self._asked_last = ask
         return self._asked_last, self._pieces(self._asked_last)

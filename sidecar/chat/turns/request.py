@@ -29,6 +29,7 @@ def request_of(
         temperature=opening.temperature(chosen),
         max_output_tokens=opening.longest(chosen) or None,
         schema=form.schema if form else None,
+        role_id=opening.role.role_id,
     )
 
 

@@ -89,7 +89,7 @@ internal sealed class CallPolicy(Connection connection, ClientOptions options) :
         ClientInterceptorContext<TRequest, TResponse> context)
         where TRequest : class
         where TResponse : class =>
-        context.Options.Deadline is not null
+        context.Options.Deadline is not null || options.Deadline == Timeout.InfiniteTimeSpan
             ? context
             : new ClientInterceptorContext<TRequest, TResponse>(
                 context.Method, context.Host, context.Options.WithDeadline(DateTime.UtcNow + options.Deadline));

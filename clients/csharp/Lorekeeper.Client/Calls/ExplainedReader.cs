@@ -1,3 +1,4 @@
+using System;
 using System.Threading;
 using System.Threading.Tasks;
 using Grpc.Core;
@@ -16,7 +17,7 @@ internal sealed class ExplainedReader<T>(IAsyncStreamReader<T> inner, Cancellati
         {
             return await inner.MoveNext(cancellationToken).ConfigureAwait(false);
         }
-        catch (RpcException error)
+        catch (Exception error) when (error is RpcException or ObjectDisposedException)
         {
             throw ErrorReader.Read(error, cancellationToken.IsCancellationRequested ? cancellationToken : callCancellation);
         }

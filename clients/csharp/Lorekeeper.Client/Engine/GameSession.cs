@@ -1,6 +1,7 @@
 using System;
 using System.Threading;
 using System.Threading.Tasks;
+using Lorekeeper.V1;
 
 namespace Lorekeeper;
 
@@ -31,7 +32,11 @@ public sealed class GameSession : IDisposable
 
     /// <summary>The voice of an NPC: lines in, events on the main thread out.</summary>
     public NpcVoice Voice(string save, string actor, string role, string player) =>
-        new(this, client => client.Save(save).Npc(actor, role, player));
+        Voice(() => new Actor { SaveId = save, ActorId = actor, RoleId = role, PlayerId = player });
+
+    /// <summary>The same for an NPC whose address may change, as when another save is played.</summary>
+    /// <param name="who">Is asked with each line, on the thread that says it.</param>
+    public NpcVoice Voice(Func<Actor> who) => new(this, who);
 
     /// <summary>Does something with the client on another thread and tells the outcome on the main thread.</summary>
     public void Run<T>(Func<LorekeeperClient, Task<T>> work, Action<T> done, Action<Exception> failed) =>

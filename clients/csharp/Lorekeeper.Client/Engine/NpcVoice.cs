@@ -2,6 +2,7 @@ using System;
 using System.Collections.Generic;
 using System.Threading;
 using System.Threading.Tasks;
+using Lorekeeper.V1;
 
 namespace Lorekeeper;
 
@@ -11,16 +12,17 @@ namespace Lorekeeper;
 public sealed class NpcVoice : IDisposable
 {
     private readonly GameSession session;
-    private readonly Func<LorekeeperClient, Npc> find;
+    private readonly Func<Actor> who;
     private readonly SemaphoreSlim oneAtATime = new(1, 1);
     private readonly List<NpcTool> tools = [];
     private CancellationTokenSource speaking = new();
     private Conversation? conversation;
+    private Actor? partner;
 
-    internal NpcVoice(GameSession session, Func<LorekeeperClient, Npc> find)
+    internal NpcVoice(GameSession session, Func<Actor> who)
     {
         this.session = session;
-        this.find = find;
+        this.who = who;
     }
 
     /// <summary>The NPC says something more.</summary>
@@ -54,7 +56,13 @@ public sealed class NpcVoice : IDisposable
     public void Offer(NpcTool tool) => tools.Add(tool);
 
     /// <summary>Says a line; returns at once.</summary>
-    public void Say(Line line) => _ = Task.Run(() => SpeakAsync(line, speaking.Token));
+    public void Say(Line line)
+    {
+        // Its place, its NPC and what cancels it are those of this moment, whenever another thread comes to it.
+        var (actor, cancellation) = (who(), speaking.Token);
+        var turn = oneAtATime.WaitAsync(cancellation);
+        _ = Task.Run(() => SpeakAsync(turn, actor, line, cancellation));
+    }
 
     /// <summary>Ends the reply that is being given, and drops lines that wait.</summary>
     public void Cancel() => Interlocked.Exchange(ref speaking, new CancellationTokenSource()).Cancel();
@@ -68,14 +76,14 @@ public sealed class NpcVoice : IDisposable
         Completed = null;
         Failed = null;
         ToolCalled = null;
-        _ = conversation?.DisposeAsync();
+        EndConversation();
     }
 
-    private async Task SpeakAsync(Line line, CancellationToken cancellation)
+    private async Task SpeakAsync(Task turn, Actor actor, Line line, CancellationToken cancellation)
     {
         try
         {
-            await oneAtATime.WaitAsync(cancellation).ConfigureAwait(false);
+            await turn.ConfigureAwait(false);
         }
         catch (OperationCanceledException error)
         {
@@ -85,7 +93,8 @@ public sealed class NpcVoice : IDisposable
 
         try
         {
-            await foreach (var part in (await ReplyAsync(line, cancellation).ConfigureAwait(false)).ConfigureAwait(false))
+            var reply = await ReplyAsync(actor, line, cancellation).ConfigureAwait(false);
+            await foreach (var part in reply.ConfigureAwait(false))
             {
                 Post(part);
             }
@@ -100,17 +109,26 @@ public sealed class NpcVoice : IDisposable
         }
     }
 
-    private async Task<IAsyncEnumerable<ReplyPart>> ReplyAsync(Line line, CancellationToken cancellation)
+    private async Task<IAsyncEnumerable<ReplyPart>> ReplyAsync(Actor actor, Line line, CancellationToken cancellation)
     {
-        var npc = find(await session.Client.ConfigureAwait(false));
+        var client = await session.Client.ConfigureAwait(false);
+        var npc = client.Npc(actor);
         if (tools.Count == 0)
         {
             return npc.SayAsync(line, cancellation);
         }
 
+        if (!actor.Equals(partner))
+        {
+            EndConversation();
+        }
+
         conversation ??= await npc.OpenConversationAsync(tools, session.Frames, cancellation).ConfigureAwait(false);
+        partner = actor;
         return conversation.SayAsync(line, cancellation);
     }
+
+    private void EndConversation() => _ = Interlocked.Exchange(ref conversation, null)?.DisposeAsync();
 
     private void Post(ReplyPart part)
     {
@@ -137,7 +155,7 @@ public sealed class NpcVoice : IDisposable
         // A conversation that the daemon ended cannot be gone on with; one whose turn failed can.
         if (error is not (TurnFailedException or OperationCanceledException))
         {
-            _ = Interlocked.Exchange(ref conversation, null)?.DisposeAsync();
+            EndConversation();
         }
 
         var reason = error switch

@@ -15,10 +15,14 @@ internal static class ErrorReader
 {
     private const string DetailsKey = "grpc-status-details-bin";
 
-    internal static Exception Read(RpcException error, CancellationToken cancellation) =>
-        error.StatusCode == StatusCode.Cancelled && cancellation.IsCancellationRequested
-            ? new OperationCanceledException(error.Status.Detail, error, cancellation)
-            : ToException(ReadFailure(error));
+    /// <summary>Reads the failure of a call, or of the channel that it ran on and that was closed under it.</summary>
+    internal static Exception Read(Exception error, CancellationToken cancellation)
+    {
+        var failed = error as RpcException ?? new RpcException(new Grpc.Core.Status(StatusCode.Cancelled, error.Message));
+        return failed.StatusCode == StatusCode.Cancelled && cancellation.IsCancellationRequested
+            ? new OperationCanceledException(failed.Status.Detail, failed, cancellation)
+            : ToException(ReadFailure(failed));
+    }
 
     internal static CallFailure ReadFailure(RpcException error)
     {
@@ -60,13 +64,24 @@ internal static class ErrorReader
     {
         StatusCode.Unavailable => failure with
         {
-            Message = $"The daemon does not answer: {failure.Message} It was ended or crashed; calls that are safe to "
-                + "repeat are repeated once it runs again, this one was not.",
+            Message = "The daemon does not answer: it was ended or it crashed. A turn may be said again; every other call was "
+                + "repeated where that was safe. LorekeeperClient.Sidecar tells by State whether a daemon runs again, and by "
+                + $"Failure why none does. The connection says: {failure.Message}",
+        },
+        StatusCode.Cancelled => failure with
+        {
+            Message = "The call was broken off, because the client was disposed or the daemon that it ran on was replaced. A "
+                + "change may have been made all the same: read what is stored, or repeat it.",
+        },
+        StatusCode.ResourceExhausted => failure with
+        {
+            Message = "A message is too large: send less at once; for answers, ClientOptions.MaxAnswerBytes sets the limit. The "
+                + $"connection says: {failure.Message}",
         },
         StatusCode.DeadlineExceeded => failure with
         {
-            Message = "The call took longer than its deadline. A change may have been made all the same: repeat it with "
-                + "the same idempotency key, or read what is stored. ClientOptions.Deadline sets the deadline.",
+            Message = "The call took longer than its deadline, which ClientOptions.Deadline sets. A change may have been made "
+                + "all the same: read what is stored before it is made again.",
         },
         _ => failure,
     };

@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.Linq;
 
 namespace Lorekeeper;
 
@@ -34,6 +35,25 @@ public sealed class SidecarStartException : LorekeeperException
     internal static SidecarStartException Ended(int exitCode, string log)
     {
         var meaning = Meanings.TryGetValue(exitCode, out var known) ? known : "it was ended from outside or crashed.";
-        return new SidecarStartException($"The daemon ended with code {exitCode} before it was ready: {meaning}", exitCode, log);
+        return new SidecarStartException(
+            $"The daemon ended with code {exitCode} before it was ready: {meaning}{LastWords(log)}", exitCode, log);
+    }
+
+    internal static SidecarStartException CrashedAgain(int exitCode, TimeSpan window, string log) => new(
+        $"The daemon crashed again, with code {exitCode}, within {window.TotalSeconds:0.#} seconds of its restart, and is not "
+        + $"started a third time: dispose this client and start another.{LastWords(log)}",
+        exitCode,
+        log);
+
+    internal static SidecarStartException NotStartable(string program, string why, Exception? cause = null) => new(
+        $"The daemon's program \"{program}\" cannot be started: {why} Give the path of the command \"lorekeeper\", or of the "
+        + $"built program, by SidecarOptions.Command or {ProgramLocator.CommandVariable}.",
+        cause: cause);
+
+    // What a person would read at the end of the log; what is written for programs is left to Log.
+    private static string LastWords(string log)
+    {
+        var words = log.Split('\n').Select(line => line.Trim()).LastOrDefault(line => line.Length > 0 && line[0] != '{');
+        return words is null ? "" : $" It said: {words}";
     }
 }

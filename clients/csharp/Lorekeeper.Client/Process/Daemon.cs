@@ -29,6 +29,9 @@ internal sealed class Daemon : IDisposable
     /// </summary>
     internal Task<int> Exit => Handshake.Reused ? new TaskCompletionSource<int>().Task : child.Exit;
 
+    /// <summary>The end of what it wrote to its log.</summary>
+    internal string Log => log.Text;
+
     /// <summary>Starts the program and reads its first line.</summary>
     internal static async Task<Daemon> StartAsync(SidecarOptions options, CancellationToken cancellation)
     {
@@ -93,12 +96,12 @@ internal sealed class Daemon : IDisposable
             throw new SidecarStartException(
                 $"The daemon was not ready within {timeout.TotalSeconds:0.#} seconds. A first start can be slow while a virus "
                 + "scanner reads the program: raise SidecarOptions.StartTimeout, or look at its log.",
-                log: log.Text);
+                log: Log);
         }
 
         var line = await reading.ConfigureAwait(false);
         return line is null
-            ? throw SidecarStartException.Ended(await child.Exit.ConfigureAwait(false), log.Text)
+            ? throw SidecarStartException.Ended(await child.Exit.ConfigureAwait(false), Log)
             : Parse(line);
     }
 
@@ -118,7 +121,7 @@ internal sealed class Daemon : IDisposable
         {
             throw new SidecarStartException(
                 "The program answered with something that is not a daemon's line. Is SidecarOptions.Command right?",
-                log: log.Text,
+                log: Log,
                 cause: error);
         }
     }

@@ -45,7 +45,7 @@ internal sealed class ManagedLauncher : ILauncher
             catch (Exception error) when (error is Win32Exception or IOException)
             {
                 process.Dispose();
-                throw new SidecarStartException($"The daemon's program cannot be started: {error.Message}", cause: error);
+                throw SidecarStartException.NotStartable(start.FileName, error.Message.TrimEnd('.') + ".", error);
             }
 
             Id = process.Id;

@@ -20,8 +20,14 @@ internal static unsafe class PosixCalls
     [DllImport(C, EntryPoint = "pipe", SetLastError = true)]
     internal static extern int Pipe(int* ends);
 
+    // The argument is a variable one in C. On Apple silicon those lie on the stack, elsewhere in the third register: it is
+    // given in both places, with what fills the registers between.
+    internal static int Control(int descriptor, int command, nint argument) =>
+        Control(descriptor, command, argument, 0, 0, 0, 0, 0, argument);
+
     [DllImport(C, EntryPoint = "fcntl", SetLastError = true)]
-    internal static extern int Control(int descriptor, int command, nint argument);
+    private static extern int Control(
+        int descriptor, int command, nint third, nint fourth, nint fifth, nint sixth, nint seventh, nint eighth, nint onStack);
 
     [DllImport(C, EntryPoint = "kill")]
     internal static extern int Kill(int process, int signal);

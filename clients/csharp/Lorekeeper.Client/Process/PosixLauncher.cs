@@ -69,7 +69,7 @@ internal sealed unsafe class PosixLauncher : ILauncher
         _ = PosixCalls.DestroyActions(actions);
         return error == 0
             ? id
-            : throw new SidecarStartException($"The daemon's program \"{command[0]}\" cannot be started: error {error}.");
+            : throw SidecarStartException.NotStartable(command[0], $"error {error}.");
     }
 
     /// <summary>An array of C strings that ends with null, in memory that the collector leaves alone.</summary>

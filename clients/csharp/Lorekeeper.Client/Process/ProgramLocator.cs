@@ -25,10 +25,10 @@ internal static class ProgramLocator
             return options.Command;
         }
 
-        var named = Environment.GetEnvironmentVariable(CommandVariable);
-        if (!string.IsNullOrWhiteSpace(named))
+        var named = SidecarOptions.ParseCommand(Environment.GetEnvironmentVariable(CommandVariable) ?? "");
+        if (named.Count > 0)
         {
-            return File.Exists(named) ? [named] : named.Split(' ', StringSplitOptions.RemoveEmptyEntries);
+            return named;
         }
 
         var places = Places(options.ProgramFolder).ToList();

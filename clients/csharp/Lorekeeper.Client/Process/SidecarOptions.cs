@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.IO;
 
 namespace Lorekeeper;
 
@@ -43,4 +44,12 @@ public sealed record SidecarOptions(string DataFolder)
     /// Start the program by the system's own calls instead of System.Diagnostics.Process, which Unity's IL2CPP does not have.
     /// </summary>
     public bool UseNativeLauncher { get; init; }
+
+    /// <summary>
+    /// Reads a command that a person wrote on one line: the path of a program, also with spaces in it, or a program and its
+    /// arguments, parted by spaces.
+    /// </summary>
+    /// <returns>What <see cref="Command"/> takes; empty for a line without a word.</returns>
+    public static IReadOnlyList<string> ParseCommand(string line) =>
+        File.Exists(line.Trim()) ? [line.Trim()] : line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
 }

@@ -65,9 +65,17 @@ public sealed class SidecarProcess : IAsyncDisposable, IDisposable
     /// Starts the daemon, or attaches to the one that runs on the data folder, and returns once it answers.
     /// </summary>
     /// <exception cref="SidecarStartException">It could not be found or started.</exception>
+    /// <exception cref="ArgumentException">The options name no data folder.</exception>
     public static async Task<SidecarProcess> StartAsync(
-        SidecarOptions options, CancellationToken cancellation = default) =>
-        new(options, await Daemon.StartAsync(options, cancellation).ConfigureAwait(false));
+        SidecarOptions options, CancellationToken cancellation = default)
+    {
+        if (string.IsNullOrWhiteSpace(options?.DataFolder))
+        {
+            throw new ArgumentException("Name a data folder: a folder for this game in the user's own data.", nameof(options));
+        }
+
+        return new(options, await Daemon.StartAsync(options, cancellation).ConfigureAwait(false));
+    }
 
     /// <summary>
     /// Waits until another daemon runs than the one that failed to answer.
@@ -132,7 +140,8 @@ public sealed class SidecarProcess : IAsyncDisposable, IDisposable
     {
         if (!Handshake.Reused && !budget.TryTake(DateTime.UtcNow))
         {
-            return Fail(SidecarStartException.Ended(await daemon.Exit.ConfigureAwait(false), ""));
+            var exitCode = await daemon.Exit.ConfigureAwait(false);
+            return Fail(SidecarStartException.CrashedAgain(exitCode, options.RestartWindow, daemon.Log));
         }
 
         State = SidecarState.Restarting;

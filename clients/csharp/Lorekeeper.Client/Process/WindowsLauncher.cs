@@ -62,8 +62,7 @@ internal sealed unsafe class WindowsLauncher : ILauncher
         {
             if (WindowsCalls.CreateProcessW(null, text, null, null, 1, flags, null, null, &startup, &information) == 0)
             {
-                throw new SidecarStartException(
-                    $"The daemon's program \"{command[0]}\" cannot be started: error {Marshal.GetLastWin32Error()}.");
+                throw SidecarStartException.NotStartable(command[0], $"error {Marshal.GetLastWin32Error()}.");
             }
         }
 

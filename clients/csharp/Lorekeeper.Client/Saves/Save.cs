@@ -101,6 +101,7 @@ public sealed class Save
     public async Task<ImportSaveResponse> ImportAsync(
         Stream file, Action<ImportHeader>? configure = null, CancellationToken cancellation = default)
     {
+        _ = file ?? throw new ArgumentNullException(nameof(file));
         using var call = calls.Saves.ImportSave(cancellationToken: cancellation);
         var header = new ImportHeader { SaveId = Id };
         configure?.Invoke(header);

@@ -29,9 +29,9 @@ internal static class Transfer
 
             await stream.CompleteAsync().ConfigureAwait(false);
         }
-        catch (Exception error) when (error is RpcException { StatusCode: not StatusCode.Cancelled } or InvalidOperationException)
+        catch (Exception error) when (error is RpcException or InvalidOperationException)
         {
-            // The daemon ended the call early: its answer, which the caller reads next, says why.
+            // The call ended early, by the daemon or by the game: its answer, which the caller reads next, says why.
         }
     }
 }

@@ -24,6 +24,9 @@ public sealed class Conversation : IAsyncDisposable
         Marshallers.Create<ConverseRequest>(request => request.ToByteArray(), _ => throw new NotSupportedException()),
         TurnEventReader.OfConverse);
 
+    private const string Over =
+        "The conversation has ended, because it or the client was disposed or the daemon went: open another.";
+
     private static readonly TimeSpan CancelTimeout = TimeSpan.FromSeconds(5);
 
     private readonly AsyncDuplexStreamingCall<ConverseRequest, object> call;
@@ -47,6 +50,7 @@ public sealed class Conversation : IAsyncDisposable
         SynchronizationContext? home,
         CancellationToken cancellation)
     {
+        cancellation.ThrowIfCancellationRequested();
         var call = invoker.AsyncDuplexStreamingCall(Converse, null, new CallOptions());
         var conversation = new Conversation(call, tools, home);
         using var registration = cancellation.Register(call.Dispose);
@@ -60,6 +64,7 @@ public sealed class Conversation : IAsyncDisposable
         catch
         {
             call.Dispose();
+            cancellation.ThrowIfCancellationRequested();
             throw;
         }
     }
@@ -72,6 +77,8 @@ public sealed class Conversation : IAsyncDisposable
     public async IAsyncEnumerable<ReplyPart> SayAsync(
         Line line, [EnumeratorCancellation] CancellationToken cancellation = default)
     {
+        var input = Line.ToInput(line);
+        cancellation.ThrowIfCancellationRequested();
         if (Interlocked.Exchange(ref speaking, 1) != 0)
         {
             throw new InvalidOperationException("The reply to the line before is still being read: read it to its end first.");
@@ -80,8 +87,7 @@ public sealed class Conversation : IAsyncDisposable
         var ended = false;
         try
         {
-            cancellation.ThrowIfCancellationRequested();
-            await WriteAsync(new ConverseRequest { Line = line.ToInput() }).ConfigureAwait(false);
+            await WriteAsync(new ConverseRequest { Line = input }).ConfigureAwait(false);
             using var registration = cancellation.Register(() => _ = CancelAsync());
             while (!ended)
             {
@@ -145,6 +151,11 @@ public sealed class Conversation : IAsyncDisposable
         {
             throw ErrorReader.Read(error, cancellation);
         }
+        catch (ObjectDisposedException)
+        {
+            cancellation.ThrowIfCancellationRequested();
+            throw Ended(Over);
+        }
     }
 
     private async Task WriteAsync(ConverseRequest request)
@@ -160,7 +171,7 @@ public sealed class Conversation : IAsyncDisposable
         }
         catch (InvalidOperationException)
         {
-            throw Ended("The conversation has ended: open another.");
+            throw Ended(Over);
         }
         finally
         {

@@ -42,29 +42,31 @@ public sealed record Line(string Text)
     /// <summary>A line with nothing but its text.</summary>
     public static implicit operator Line(string text) => new(text);
 
-    internal TurnInput ToInput()
+    /// <exception cref="ArgumentNullException">There is no line, or it has no text.</exception>
+    internal static TurnInput ToInput(Line? line)
     {
+        _ = line?.Text ?? throw new ArgumentNullException(nameof(line));
         var input = new TurnInput
         {
-            Text = Text,
-            InputId = Id,
-            Moment = Now?.ToMoment(),
-            Speaker = Speaker,
-            Instructions = Instructions,
-            WorldState = WorldState,
-            BackendId = Backend,
+            Text = line.Text,
+            InputId = line.Id,
+            Moment = line.Now?.ToMoment(),
+            Speaker = line.Speaker,
+            Instructions = line.Instructions,
+            WorldState = line.WorldState,
+            BackendId = line.Backend,
         };
-        if (AllowedTools is not null)
+        if (line.AllowedTools is { } allowed)
         {
-            input.AllowedTools = new AllowedTools { Names = { AllowedTools } };
+            input.AllowedTools = new AllowedTools { Names = { allowed } };
         }
 
-        if (Persist is { } persist)
+        if (line.Persist is { } persist)
         {
             input.Persist = persist;
         }
 
-        Configure?.Invoke(input);
+        line.Configure?.Invoke(input);
         return input;
     }
 }

@@ -32,7 +32,7 @@ internal static class Turn
                     yield break;
                 }
             }
-            catch (RpcException error)
+            catch (Exception error) when (error is RpcException or ObjectDisposedException)
             {
                 throw ErrorReader.Read(error, cancellation);
             }

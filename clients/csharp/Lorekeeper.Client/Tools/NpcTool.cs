@@ -1,6 +1,7 @@
 using System;
 using System.Collections.Generic;
 using System.Linq;
+using System.Threading;
 using System.Threading.Tasks;
 
 namespace Lorekeeper;
@@ -73,15 +74,20 @@ public sealed class NpcTool
         return new NpcTool(declaration, run);
     }
 
-    /// <summary>The same tool with another time to answer than what the role says; zero means without bound.</summary>
+    /// <summary>
+    /// The same tool with another time to answer than what the role says; zero, or
+    /// <see cref="System.Threading.Timeout.InfiniteTimeSpan"/>, means without bound.
+    /// </summary>
     public NpcTool WithTimeout(TimeSpan timeout)
     {
         var declaration = Declaration.Clone();
-        declaration.TimeoutMs = (int)timeout.TotalMilliseconds;
+        declaration.TimeoutMs = timeout == Timeout.InfiniteTimeSpan ? 0 : (int)timeout.TotalMilliseconds;
         return new NpcTool(declaration, run);
     }
 
-    internal Task<string> RunAsync(string argumentsJson) => run(new ToolArguments(argumentsJson));
+    internal async Task<string> RunAsync(string argumentsJson) =>
+        await run(new ToolArguments(argumentsJson)).ConfigureAwait(false)
+        ?? throw new InvalidOperationException("The tool answered nothing.");
 
     private static (string Name, Dictionary<string, object?> Schema, bool Required) Part<T>(ToolParameter<T> parameter) =>
         (parameter.Name, parameter.Schema, parameter.Required);

@@ -70,19 +70,7 @@ internal sealed class ToolDesk(
         }
 
         var done = new TaskCompletionSource<Task<string>>(TaskCreationOptions.RunContinuationsAsynchronously);
-        home.Post(_ => done.SetResult(Begin(run)), null);
+        home.Post(_ => done.SetResult(run()), null);
         return done.Task.Unwrap();
-    }
-
-    private static Task<string> Begin(Func<Task<string>> run)
-    {
-        try
-        {
-            return run();
-        }
-        catch (Exception error)
-        {
-            return Task.FromException<string>(error);
-        }
     }
 }

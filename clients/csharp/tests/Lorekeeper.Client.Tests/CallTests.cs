@@ -33,6 +33,34 @@ public sealed class CallTests(DaemonFixture daemon)
     }
 
     [Fact]
+    public async Task A_call_may_be_without_a_deadline()
+    {
+        await using var client = LorekeeperClient.Connect(
+            daemon.Client.Sidecar!.Handshake, new ClientOptions { Deadline = Timeout.InfiniteTimeSpan });
+        Assert.NotEmpty((await client.GetInfoAsync()).Version);
+    }
+
+    [Fact]
+    public async Task A_message_that_is_too_large_says_what_to_do()
+    {
+        await using var client = LorekeeperClient.Connect(
+            daemon.Client.Sidecar!.Handshake, new ClientOptions { MaxAnswerBytes = 10 });
+        var error = await Assert.ThrowsAnyAsync<LorekeeperCallException>(() => client.GetInfoAsync());
+        Assert.Contains("ClientOptions.MaxAnswerBytes", error.Message);
+    }
+
+    [Fact]
+    public async Task A_stream_whose_client_is_disposed_ends_with_a_reason()
+    {
+        var client = LorekeeperClient.Connect(daemon.Client.Sidecar!.Handshake);
+        using var watch = client.Calls.System.WatchDiagnostics(new WatchDiagnosticsRequest());
+        var next = watch.ResponseStream.MoveNext(CancellationToken.None);
+        await client.DisposeAsync();
+        var error = await Assert.ThrowsAnyAsync<LorekeeperCallException>(() => next);
+        Assert.Contains("the client was disposed", error.Message);
+    }
+
+    [Fact]
     public async Task A_cancelled_call_is_cancelled_as_a_task_is()
     {
         using var cancelled = new CancellationTokenSource();

@@ -23,7 +23,7 @@ public sealed class GodotTests(DaemonFixture daemon) : IAsyncLifetime
         ProjectSettings.Values["lorekeeper/command"] = string.Join(' ', Places.DaemonCommand);
         Node.Tree["/root/Lorekeeper"] = lorekeeper;
         lorekeeper._EnterTree();
-        mira._Ready();
+        mira._EnterTree();
         await SignalAsync(lorekeeper, "Started");
     }
 
@@ -56,6 +56,25 @@ public sealed class GodotTests(DaemonFixture daemon) : IAsyncLifetime
         lorekeeper._ExitTree();
         await Eventually.True(() => Eventually.IsGone(process), TimeSpan.FromSeconds(30), "The end of the daemon");
         Assert.False(lorekeeper.IsRunning);
+    }
+
+    [Fact]
+    public async Task A_role_with_a_wrong_key_fails_by_a_signal_that_names_the_key()
+    {
+        lorekeeper.PutRole(new Dictionary { ["role_id"] = "GodotTest", ["sytem_prompt"] = "You sell lamps." });
+        Assert.Contains("sytem_prompt", (string)(await SignalAsync(lorekeeper, "Failed"))[1]!);
+    }
+
+    [Fact]
+    public async Task An_npc_that_leaves_the_tree_and_comes_back_speaks_again()
+    {
+        daemon.Needs("turns");
+        await PutRoleAsync("Hello.");
+        mira._ExitTree();
+        Assert.Throws<InvalidOperationException>(() => mira.Say("Hello?"));
+        mira._EnterTree();
+        mira.Say("Hello?");
+        Assert.Equal(["Hello."], await SignalAsync(mira, "Completed"));
     }
 
     [Fact]

@@ -1,7 +1,9 @@
 using System;
 using System.Collections.Generic;
+using System.IO;
 using System.Linq;
 using System.Text;
+using System.Threading;
 using System.Threading.Tasks;
 using Google.Protobuf;
 using Lorekeeper.V1;
@@ -74,6 +76,20 @@ public sealed class RuleTests
     }
 
     [Fact]
+    public async Task A_tool_that_answers_nothing_has_failed()
+    {
+        var silent = NpcTool.Create("wait", "Waits.", () => Task.FromResult<string>(null!));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => silent.RunAsync("{}"));
+    }
+
+    [Fact]
+    public void A_tool_may_take_as_long_as_it_likes()
+    {
+        var tool = NpcTool.Create("wait", "Waits.", () => Task.FromResult("done"));
+        Assert.Equal(0, tool.WithTimeout(Timeout.InfiniteTimeSpan).Declaration.TimeoutMs);
+    }
+
+    [Fact]
     public void A_tool_that_is_made_mutating_leaves_the_first_as_it_was()
     {
         var tool = NpcTool.Create("wait", "Waits.", () => Task.FromResult("done"));
@@ -138,6 +154,16 @@ public sealed class RuleTests
     [InlineData("""{"address":1}""")]
     public void Another_line_is_no_handshake(string line) =>
         Assert.Throws<FormatException>(() => Handshake.Parse(line));
+
+    [Fact]
+    public void A_command_on_one_line_is_a_program_or_a_program_with_arguments()
+    {
+        var program = Path.Combine(Places.NewDataFolder(), "my daemon");
+        File.WriteAllText(program, "");
+        Assert.Equal([program], SidecarOptions.ParseCommand($" {program} "));
+        Assert.Equal(["python3", "-m", "sidecar"], SidecarOptions.ParseCommand("python3 -m  sidecar"));
+        Assert.Empty(SidecarOptions.ParseCommand(" "));
+    }
 
     [Fact]
     public void One_restart_is_allowed_and_another_after_a_long_run()

@@ -1,5 +1,7 @@
+using System;
 using System.IO;
 using System.Linq;
+using System.Threading;
 using System.Threading.Tasks;
 using Xunit;
 
@@ -44,6 +46,15 @@ public sealed class SaveTests(DaemonFixture daemon)
         Assert.True(await save.DeleteCheckpointAsync(kept.Id));
         Assert.Empty(await save.CheckpointsAsync());
         Assert.False(await save.DeleteCheckpointAsync(kept.Id));
+    }
+
+    [Fact]
+    public async Task A_transfer_is_cancelled_as_a_task_is()
+    {
+        daemon.Needs("saves");
+        using var file = new MemoryStream(new byte[100]);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(
+            () => daemon.NewSave().ImportAsync(file, cancellation: new CancellationToken(true)));
     }
 
     [Fact]

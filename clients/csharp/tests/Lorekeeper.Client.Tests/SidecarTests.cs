@@ -144,7 +144,7 @@ public sealed class SidecarTests
         Kill(client);
         await Eventually.True(() => client.Sidecar.State == SidecarState.Failed, Patience, "Giving up");
         await Assert.ThrowsAsync<DaemonUnavailableException>(() => client.Save().Npc("mira").Memory.ReadAsync());
-        Assert.NotNull(client.Sidecar.Failure);
+        Assert.Contains("crashed again", client.Sidecar.Failure!.Message);
     }
 
     [Fact]
@@ -152,7 +152,23 @@ public sealed class SidecarTests
     {
         var options = Places.Options() with { Command = ["/nowhere/lorekeeper"] };
         var error = await Assert.ThrowsAsync<SidecarStartException>(() => LorekeeperClient.StartAsync(options));
-        Assert.Contains("cannot be started", error.Message);
+        Assert.Contains("\"/nowhere/lorekeeper\" cannot be started", error.Message);
+        Assert.Contains("SidecarOptions.Command", error.Message);
+    }
+
+    [Theory]
+    [InlineData("")]
+    [InlineData(null)]
+    public Task A_start_without_a_data_folder_is_an_argument_error(string? folder) =>
+        Assert.ThrowsAsync<ArgumentException>(() => LorekeeperClient.StartAsync(folder!));
+
+    [Fact]
+    public async Task A_data_folder_that_cannot_be_used_is_told_in_the_daemons_own_words()
+    {
+        var file = Path.Combine(Places.NewDataFolder(), "a file");
+        File.WriteAllText(file, "");
+        var error = await Assert.ThrowsAsync<SidecarStartException>(() => LorekeeperClient.StartAsync(Places.Options(file)));
+        Assert.Contains(file, error.Message);
     }
 
     [Fact]

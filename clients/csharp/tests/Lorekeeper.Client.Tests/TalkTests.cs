@@ -193,6 +193,62 @@ public sealed class TalkTests(DaemonFixture daemon)
     }
 
     [Fact]
+    public async Task A_reply_whose_client_is_disposed_ends_with_a_reason()
+    {
+        daemon.Needs("turns");
+        using var model = new FakeModel(FakeModel.SayForever("la "));
+        var actor = (await WithModelAsync(model)).Actor;
+        var client = LorekeeperClient.Connect(daemon.Client.Sidecar!.Handshake);
+        await Assert.ThrowsAnyAsync<LorekeeperCallException>(async () =>
+        {
+            await foreach (var part in client.Save(actor.SaveId).Npc(actor.ActorId, actor.RoleId).SayAsync("Sing!"))
+            {
+                if (part.Kind == ReplyKind.Text)
+                {
+                    await client.DisposeAsync();
+                }
+            }
+        });
+    }
+
+    [Fact]
+    public async Task A_line_that_is_cancelled_before_it_is_said_leaves_the_conversation_as_it_is()
+    {
+        daemon.Needs("turns");
+        using var model = new FakeModel(FakeModel.Say("One."));
+        await using var talk = await (await WithModelAsync(model)).OpenConversationAsync([OpenGate]);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => ReadAsync(talk.SayAsync("First", new CancellationToken(true))));
+        Assert.Equal("One.", string.Concat(await ReadAsync(talk.SayAsync("Second"))));
+    }
+
+    [Fact]
+    public async Task A_conversation_that_was_ended_says_to_open_another()
+    {
+        daemon.Needs("turns");
+        var talk = await (await OfflineAsync("Hello.")).OpenConversationAsync([OpenGate]);
+        await talk.DisposeAsync();
+        var error = await Assert.ThrowsAsync<DaemonUnavailableException>(() => ReadAsync(talk.SayAsync("Hello?")));
+        Assert.Contains("open another", error.Message);
+    }
+
+    [Fact]
+    public async Task A_conversation_whose_opening_is_cancelled_is_not_opened()
+    {
+        daemon.Needs("turns");
+        var mira = daemon.NewSave().Npc("mira");
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(
+            () => mira.OpenConversationAsync([OpenGate], new CancellationToken(true)));
+    }
+
+    [Fact]
+    public async Task No_line_is_an_argument_error()
+    {
+        var mira = daemon.NewSave().Npc("mira");
+        await Assert.ThrowsAsync<ArgumentNullException>(() => ReadAsync(mira.SayAsync(null!)));
+        await Assert.ThrowsAsync<ArgumentNullException>(() => ReadAsync(mira.SayAsync((string)null!)));
+    }
+
+    [Fact]
     public async Task A_hundred_npcs_answer_at_once()
     {
         daemon.Needs("turns");

@@ -1,8 +1,10 @@
 using System;
 using System.IO;
+using System.Linq;
 using System.Reflection;
 using System.Runtime.CompilerServices;
 using System.Threading.Tasks;
+using System.Xml.Linq;
 using Lorekeeper.Unity;
 using Lorekeeper.Unity.Editor;
 using UnityEditor;
@@ -105,6 +107,30 @@ public sealed class UnityTests(DaemonFixture daemon) : IAsyncLifetime
         File.WriteAllText(Path.Combine(root, "from", "inner", "file"), "content");
         SidecarBuildStep.Copy(Path.Combine(root, "from"), Path.Combine(root, "to"));
         Assert.Equal("content", File.ReadAllText(Path.Combine(root, "to", "inner", "file")));
+    }
+
+    [Theory]
+    [InlineData(RuntimePlatform.LinuxEditor, "/project/Sidecar~/linux")]
+    [InlineData(RuntimePlatform.WindowsEditor, "/project/Sidecar~/windows")]
+    [InlineData(RuntimePlatform.OSXEditor, "/project/Sidecar~/macos")]
+    [InlineData(RuntimePlatform.LinuxPlayer, "/build/StreamingAssets")]
+    public void A_game_looks_for_its_daemon_where_the_page_says_to_put_it(RuntimePlatform platform, string folder)
+    {
+        Application.dataPath = "/project/Assets";
+        Application.streamingAssetsPath = "/build/StreamingAssets";
+        Application.platform = platform;
+        Assert.Equal(folder, Path.GetFullPath(LorekeeperBehaviour.ProgramFolder()));
+    }
+
+    [Fact]
+    public void What_stripping_must_leave_is_handed_to_the_linker()
+    {
+        var file = new StrippingStep().GenerateAdditionalLinkXmlFile(new(), new());
+        var inPackage = Path.GetRelativePath(Path.GetFullPath("Packages/com.lorekeeper.client"), file);
+        var assemblies = XDocument.Load(Path.Combine(Places.Repository, "clients/unity/com.lorekeeper.client", inPackage))
+            .Root!.Elements("assembly").Select(one => one.Attribute("fullname")!.Value);
+        Assert.Contains("Lorekeeper.Client", assemblies);
+        Assert.Contains("Google.Protobuf", assemblies);
     }
 
     // The editor does this for every class with [InitializeOnLoad].

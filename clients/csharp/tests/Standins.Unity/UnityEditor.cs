@@ -48,9 +48,21 @@ namespace UnityEditor.Build
         int callbackOrder { get; }
     }
 
+    public interface IUnityLinkerProcessor : IOrderedCallback
+    {
+        string GenerateAdditionalLinkXmlFile(Reporting.BuildReport report, UnityLinker.UnityLinkerBuildPipelineData data);
+    }
+
     public interface IPostprocessBuildWithReport : IOrderedCallback
     {
         void OnPostprocessBuild(Reporting.BuildReport report);
+    }
+}
+
+namespace UnityEditor.UnityLinker
+{
+    public sealed class UnityLinkerBuildPipelineData
+    {
     }
 }
 

@@ -42,8 +42,19 @@ namespace UnityEngine
             where T : Component, new() => new T { gameObject = this };
     }
 
+    public enum RuntimePlatform
+    {
+        OSXEditor = 0,
+        WindowsPlayer = 2,
+        WindowsEditor = 7,
+        LinuxPlayer = 13,
+        LinuxEditor = 16,
+    }
+
     public static class Application
     {
+        public static RuntimePlatform platform { get; set; } = RuntimePlatform.LinuxPlayer;
+
         public static string persistentDataPath { get; set; } = "";
 
         public static string streamingAssetsPath { get; set; } = "";

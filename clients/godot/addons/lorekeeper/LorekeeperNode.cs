@@ -1,7 +1,5 @@
 using System;
-using System.Collections.Generic;
 using System.IO;
-using System.Linq;
 using System.Threading.Tasks;
 using Godot;
 using Google.Protobuf;
@@ -102,16 +100,30 @@ public partial class LorekeeperNode : Node
     /// </summary>
     public void PutRole(Godot.Collections.Dictionary role)
     {
-        var parsed = JsonParser.Default.Parse<V1.Role>(Json.Stringify(role));
+        var json = Json.Stringify(role);
         Session.Run(
-            client => Finish(client.PutRoleAsync(parsed)), _ => EmitSignal(SignalName.RoleSet, parsed.RoleId), Fail);
+            async client =>
+            {
+                var parsed = JsonParser.Default.Parse<V1.Role>(json);
+                await client.PutRoleAsync(parsed).ConfigureAwait(false);
+                return parsed.RoleId;
+            },
+            id => EmitSignal(SignalName.RoleSet, id),
+            Fail);
     }
 
     /// <summary>Sets a language-model server; the keys are those of Backend in backend.proto.</summary>
     public void PutBackend(Godot.Collections.Dictionary backend)
     {
-        var parsed = JsonParser.Default.Parse<V1.Backend>(Json.Stringify(backend));
-        Session.Run(client => Finish(client.PutBackendAsync(parsed)), _ => { }, Fail);
+        var json = Json.Stringify(backend);
+        Session.Run(
+            async client =>
+            {
+                await client.PutBackendAsync(JsonParser.Default.Parse<V1.Backend>(json)).ConfigureAwait(false);
+                return true;
+            },
+            _ => { },
+            Fail);
     }
 
     internal static string ReasonOf(Exception error) =>
@@ -119,16 +131,13 @@ public partial class LorekeeperNode : Node
 
     private static SidecarOptions Options() => new(DataFolder())
     {
-        Command = Command(),
+        Command = SidecarOptions.ParseCommand(Setting("lorekeeper/command", "")),
         ProgramFolder = ProgramFolder(),
         StopTimeout = TimeSpan.FromSeconds(3),
     };
 
     private static string DataFolder() =>
         ProjectSettings.GlobalizePath(Setting("lorekeeper/data_folder", "user://lorekeeper"));
-
-    private static IReadOnlyList<string> Command() =>
-        Setting("lorekeeper/command", "").Split(' ', StringSplitOptions.RemoveEmptyEntries).ToList();
 
     // In the editor the daemon lies in the project, in an exported game beside the program.
     private static string ProgramFolder()
@@ -144,12 +153,6 @@ public partial class LorekeeperNode : Node
     }
 
     private static string Setting(string name, string fallback) => (string)ProjectSettings.GetSetting(name, fallback);
-
-    private static async Task<bool> Finish(Task task)
-    {
-        await task.ConfigureAwait(false);
-        return true;
-    }
 
     private void Fail(Exception error)
     {

@@ -67,10 +67,10 @@ public partial class LorekeeperNpc : Node
     public string BackendId { get; set; } = "";
 
     /// <inheritdoc/>
-    public override void _Ready()
+    public override void _EnterTree()
     {
         lorekeeper = GetNode<LorekeeperNode>("/root/Lorekeeper");
-        voice = lorekeeper.Session.Voice(lorekeeper.SaveId, ActorId, RoleId, PlayerId);
+        voice = lorekeeper.Session.Voice(Address);
         voice.TokenReceived += token => EmitSignal(SignalName.TokenReceived, token);
         voice.TakenBack += () => EmitSignal(SignalName.TakenBack);
         voice.Completed += text => EmitSignal(SignalName.Completed, text);
@@ -87,20 +87,20 @@ public partial class LorekeeperNpc : Node
     }
 
     /// <summary>Says a line; the reply comes by TokenReceived and Completed. Further lines wait for it.</summary>
-    public void Say(string text) => voice?.Say(new Line(text) { Backend = BackendId });
+    public void Say(string text) => Voice.Say(new Line(text) { Backend = BackendId });
 
     /// <summary>The same at a moment of the game, so that memories are recalled.</summary>
-    public void SayAt(string text, long tick) => voice?.Say(new Line(text) { Backend = BackendId, Now = tick });
+    public void SayAt(string text, long tick) => Voice.Say(new Line(text) { Backend = BackendId, Now = tick });
 
     /// <summary>Ends the reply that is being given.</summary>
     public void Cancel() => voice?.Cancel();
 
     /// <summary>
     /// Offers a tool, before the first line is said. The parameters are a JSON schema, or simply names with what they are
-    /// for: {"gate": "Which gate."}.
+    /// for: {"gate": "Which gate."}. A node that left the tree and came back has none.
     /// </summary>
     public void OfferTool(string tool, string description, Dictionary parameters) =>
-        voice?.Offer(tool, description, Json.Stringify(parameters.ContainsKey("type") ? parameters : TextSchema(parameters)));
+        Voice.Offer(tool, description, Json.Stringify(parameters.ContainsKey("type") ? parameters : TextSchema(parameters)));
 
     /// <summary>Tells the model what a tool did.</summary>
     public void AnswerTool(long callId, string result)
@@ -141,6 +141,8 @@ public partial class LorekeeperNpc : Node
     public void Search(string text, long tick) =>
         Run(npc => npc.Records.SearchAsync(text, tick), result => EmitSignal(SignalName.Recalled, Listed(result)));
 
+    private NpcVoice Voice => voice ?? throw new InvalidOperationException("Add this node to the tree first.");
+
     private static Dictionary TextSchema(Dictionary parameters)
     {
         var properties = new Dictionary();
@@ -178,10 +180,18 @@ public partial class LorekeeperNpc : Node
         EmitSignal(SignalName.ToolCalled, lastCallId, request.Name, arguments);
     }
 
+    private V1.Actor Address() => new()
+    {
+        SaveId = lorekeeper.SaveId,
+        ActorId = ActorId,
+        RoleId = RoleId,
+        PlayerId = PlayerId,
+    };
+
     private void Run<T>(Func<Npc, Task<T>> work, Action<T> done)
     {
-        var (save, actor, role, player) = (lorekeeper.SaveId, ActorId, RoleId, PlayerId);
-        lorekeeper.Session.Run(client => work(client.Save(save).Npc(actor, role, player)), done, Fail);
+        var who = Address();
+        lorekeeper.Session.Run(client => work(client.Npc(who)), done, Fail);
     }
 
     private void Fail(Exception error) =>

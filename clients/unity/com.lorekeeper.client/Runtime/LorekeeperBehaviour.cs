@@ -1,6 +1,5 @@
 #nullable enable
 using System;
-using System.Collections.Generic;
 using System.IO;
 using UnityEngine;
 using UnityEngine.Events;
@@ -9,7 +8,7 @@ namespace Lorekeeper.Unity
 {
     /// <summary>
     /// Lorekeeper in a game: starts the daemon when it is enabled, brings its answers to the main thread, ends it when it
-    /// is disabled. Put one into the first scene; it stays when scenes change.
+    /// is disabled. Put one on an object of its own at the root of the first scene; it stays when scenes change.
     /// </summary>
     [DefaultExecutionOrder(-1000)]
     public sealed class LorekeeperBehaviour : MonoBehaviour
@@ -19,7 +18,7 @@ namespace Lorekeeper.Unity
         private string saveId = "default";
 
         [SerializeField]
-        [Tooltip("The program and its arguments; empty means the built daemon in StreamingAssets, or LOREKEEPER_COMMAND.")]
+        [Tooltip("The program and its arguments; empty means LOREKEEPER_COMMAND, or the built daemon.")]
         private string command = "";
 
         [SerializeField]
@@ -124,16 +123,24 @@ namespace Lorekeeper.Unity
 
         private SidecarOptions Options() => new SidecarOptions(Path.Combine(Application.persistentDataPath, "lorekeeper"))
         {
-            Command = CommandParts(),
-            ProgramFolder = Application.streamingAssetsPath,
+            Command = SidecarOptions.ParseCommand(command),
+            ProgramFolder = ProgramFolder(),
             StopTimeout = TimeSpan.FromSeconds(3),
 #if ENABLE_IL2CPP && !UNITY_EDITOR
             UseNativeLauncher = true,
 #endif
         };
 
-        private IReadOnlyList<string> CommandParts() =>
-            command.Split(new[] { ' ' }, StringSplitOptions.RemoveEmptyEntries);
+        // A build has the daemon of its platform in StreamingAssets; the editor takes it from where the build step does.
+        internal static string ProgramFolder() => Application.platform switch
+        {
+            RuntimePlatform.WindowsEditor => InProject("windows"),
+            RuntimePlatform.LinuxEditor => InProject("linux"),
+            RuntimePlatform.OSXEditor => InProject("macos"),
+            _ => Application.streamingAssetsPath,
+        };
+
+        private static string InProject(string platform) => Path.Combine(Application.dataPath, "..", "Sidecar~", platform);
 
         private void Fail(Exception error)
         {

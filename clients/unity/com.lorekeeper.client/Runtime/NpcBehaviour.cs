@@ -84,12 +84,18 @@ namespace Lorekeeper.Unity
         public void Offer(NpcTool tool) => Voice.Offer(tool);
 
         /// <summary>Adds a line to what the NPC knows.</summary>
-        public void Remember(string text) => Host().Session.Run(
-            client => Npc(client).Memory.AppendAsync(text), _ => { }, Fail);
+        public void Remember(string text)
+        {
+            var who = Address();
+            Host().Session.Run(client => client.Npc(who).Memory.AppendAsync(text), _ => { }, Fail);
+        }
 
         /// <summary>Reads what the NPC knows; the answer comes on the main thread.</summary>
-        public void ReadMemory(Action<string> answer) => Host().Session.Run(
-            client => Npc(client).Memory.ReadAsync(), memory => answer(memory.Text), Fail);
+        public void ReadMemory(Action<string> answer)
+        {
+            var who = Address();
+            Host().Session.Run(client => client.Npc(who).Memory.ReadAsync(), memory => answer(memory.Text), Fail);
+        }
 
         private NpcVoice Voice => voice ??= Listen();
 
@@ -104,13 +110,17 @@ namespace Lorekeeper.Unity
                 ? LorekeeperBehaviour.Instance
                 : throw new InvalidOperationException("Put a LorekeeperBehaviour into the scene.");
 
-        private Npc Npc(LorekeeperClient client) =>
-            client.Save(Host().SaveId).Npc(actorId, roleId, playerId);
+        private V1.Actor Address() => new V1.Actor
+        {
+            SaveId = Host().SaveId,
+            ActorId = actorId,
+            RoleId = roleId,
+            PlayerId = playerId,
+        };
 
         private NpcVoice Listen()
         {
-            var lorekeeper = Host();
-            var spoken = lorekeeper.Session.Voice(lorekeeper.SaveId, actorId, roleId, playerId);
+            var spoken = Host().Session.Voice(Address);
             spoken.TokenReceived += tokenReceived.Invoke;
             spoken.TakenBack += takenBack.Invoke;
             spoken.Completed += completed.Invoke;

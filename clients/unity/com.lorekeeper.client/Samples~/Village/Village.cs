@@ -4,8 +4,8 @@ using Lorekeeper.Unity;
 using UnityEngine;
 
 /// <summary>
-/// A chat box, a save and a load button. Put it on an empty object beside a LorekeeperBehaviour and an NpcBehaviour with
-/// the actor "mira" and the backend "offline".
+/// A chat box, a save and a load button. Put it on an object beside an NpcBehaviour with the actor "mira" and the backend
+/// "offline", and a LorekeeperBehaviour on an object of its own.
 /// </summary>
 public sealed class Village : MonoBehaviour
 {
