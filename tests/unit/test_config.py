@@ -118,7 +118,9 @@ def test_a_file_that_is_no_text_is_told(loaded, tmp_path):
 
 
 def test_the_printed_configuration_is_toml_that_gives_the_same_configuration(loaded):
-    first = loaded(flags=["memory.max_versions=7", "storage.mode=session", "daemon.drain_seconds=1.5"])
+    first = loaded(
+        flags=["memory.max_versions=7", "storage.mode=session", "daemon.drain_seconds=1.5", r'embedding.model=C:\a "b"']
+    )
     text = printed(first)
     assert dataclasses.asdict(loaded(file=text).config) == dataclasses.asdict(first.config)
     assert set(tomllib.loads(text)) == {section.name for section in dataclasses.fields(first.config)}
