@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _MAX_ERROR_BYTES = 65_536
 _END_SECONDS = 0.05
+# Most servers close what was idle for 5 seconds: a request must not meet that end on its way.
+_KEPT_OPEN_SECONDS = 4.0
 
 
 class BackendClient:
@@ -157,7 +159,11 @@ class BackendClient:
         this machine, and takes as long as the rest of a turn."""
         import httpx
 
-        pool = httpx.Limits(max_connections=self._limits.max_connections, max_keepalive_connections=64)
+        pool = httpx.Limits(
+            max_connections=self._limits.max_connections,
+            max_keepalive_connections=64,
+            keepalive_expiry=_KEPT_OPEN_SECONDS,
+        )
         if local:
             return httpx.AsyncHTTPTransport(verify=secure, trust_env=False, limits=pool)
         return httpx.AsyncClient(verify=secure, follow_redirects=False, limits=pool)
