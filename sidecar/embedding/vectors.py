@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Reason, Unavailable
-from sidecar.storage.derived_database import file_states
+from sidecar.storage.derived_database import content_version
 
 if TYPE_CHECKING:
     import sqlite3
@@ -141,7 +141,7 @@ class VectorStore:
 
     def version(self) -> Hashable:
         """Another one after every change, by whomever it was made."""
-        return self._with(lambda db: (db.total_changes, *file_states(self._path)))
+        return self._with(lambda db: content_version(db, self._path))
 
     def bytes_on_disk(self) -> int:
         """Size of the file, 0 in memory or where there is none yet."""

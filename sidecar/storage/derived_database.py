@@ -70,7 +70,7 @@ class DerivedDatabase:
 
     def version(self) -> Hashable:
         """Another one after every change of the content, by whomever it was made."""
-        return self.run(lambda database: (database.total_changes, *file_states(self._path)))
+        return self.run(lambda database: content_version(database, self._path))
 
     def size(self) -> int:
         """Size of the file in bytes."""
@@ -137,9 +137,12 @@ class DerivedDatabase:
             self._connection = None
 
 
-def file_states(path: Path | None) -> tuple[Hashable, ...]:
-    """Of a database file and its log, what is another one after every write."""
-    return tuple(_file_state(Path(f"{path}{suffix}")) for suffix in ("", "-wal")) if path else ()
+def content_version(database: sqlite3.Connection, path: Path | None) -> Hashable:
+    """Of an open database, what is another one after every write: through this connection, through another one, and
+    as far as the file system tells, past SQLite."""
+    (elsewhere,) = database.execute("PRAGMA data_version").fetchone()
+    files = [_file_state(Path(f"{path}{suffix}")) for suffix in ("", "-wal")] if path else ()
+    return database.total_changes, elsewhere, *files
 
 
 def _file_state(path: Path) -> Hashable:
