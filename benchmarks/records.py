@@ -96,6 +96,15 @@ def settled(calls: Calls, folder: Path) -> float:
     return time.perf_counter() - began
 
 
+def indexed(calls: Calls) -> float:
+    """Seconds until the index holds all words: what runs in the background shares the daemon's one interpreter."""
+    began = time.perf_counter()
+    for save in ("target-session", *(f"session-{number}" for number in range(100))):
+        while (status := calls.status(save)).terms_ready < status.total:
+            time.sleep(0.05)
+    return time.perf_counter() - began
+
+
 def full_scan(folder: Path) -> int:
     """Read every journal; how many records are the target's."""
     disk = FileDisk(folder)
@@ -123,6 +132,7 @@ def measure(entries: int, times: int) -> dict[str, object]:
             calls = Calls(channel, handshake["token"])
             batches = add_all(calls, entries)
             moved = settled(calls, data)
+            filed = indexed(calls)
             ticks = itertools.count(1_000)
             hot = p50(lambda: calls.search(as_of(next(ticks))), times)
             same = p50(calls.search, times)
@@ -165,6 +175,7 @@ def measure(entries: int, times: int) -> dict[str, object]:
             "addBatchP50Milliseconds": statistics.median(batches) * 1_000,
             "addBatchP99Milliseconds": statistics.quantiles(batches, n=100)[98] * 1_000,
             "movedToJournalsMilliseconds": moved * 1_000,
+            "thenIndexedMilliseconds": filed * 1_000,
             "addOneP50Milliseconds": single * 1_000,
             "addOneGoalRatio": single / (2 * floor + fsync),
             "firstQueryAfterStartMilliseconds": cold * 1_000,
