@@ -40,8 +40,11 @@ class Client:
 @contextmanager
 def connected(data_dir: Path) -> Iterator[Client]:
     """A client of the daemon that runs on ``data_dir``. Raises click.ClickException where none does."""
+    import psutil
+
     handshake = read_file(data_dir)
-    if handshake is None:
+    # A daemon that was killed leaves its file, and nobody would answer until the time is up.
+    if handshake is None or not psutil.pid_exists(handshake.pid):
         raise click.ClickException(f"no daemon runs on {data_dir}; {_start(data_dir)}")
     with grpc.insecure_channel(handshake.address, options=_OPTIONS) as channel:
         try:

@@ -127,3 +127,10 @@ def test_a_row_of_a_table_is_one_line_whatever_its_texts_hold(daemon):
     daemon.client.memory.AddRecords(memory_pb2.AddRecordsRequest(actor=mira, records=[record]))
     done = run("inspect", "records", "--actor", "mira", "--data-dir", str(daemon.folder))
     assert done.stdout.decode().splitlines()[1].endswith("first second [31m")
+
+
+def test_after_a_kill_status_says_that_nobody_runs_and_how_to_start(daemon):
+    daemon.kill()
+    assert (daemon.folder / "daemon.json").exists()
+    said = told(run("status", "--data-dir", str(daemon.folder)))
+    assert ("no daemon runs" in said, "lorekeeper serve" in said) == (True, True)
