@@ -69,6 +69,23 @@ def test_the_key_of_an_environment_variable_is_used_and_nowhere_told(start_daemo
     assert "secret-key" not in told
 
 
+def test_a_key_of_an_environment_variable_that_no_request_can_carry_is_told(start_daemon, actor, server):
+    game = TurnClient(start_daemon(environment={"SCRIPTED_KEY": "clé-1"}).client, actor)
+    game.put_backend(base_url=server.base_url, api_key_env="SCRIPTED_KEY")
+    turn = game.send("Hello")
+    assert (turn.code, "clé" in str(turn.failed)) == ("AUTH_EXPIRED", False)
+    assert "environment variable" in str(turn.failed)
+    assert server.turns == []
+
+
+def test_the_end_of_a_line_after_a_key_is_no_part_of_it(start_daemon, actor, server):
+    game = TurnClient(start_daemon(environment={"SCRIPTED_KEY": "key-1\n"}).client, actor)
+    game.put_backend(base_url=server.base_url, api_key_env="SCRIPTED_KEY")
+    server.play(stream("Hi"))
+    assert game.send("Hello").completed.text == "Hi"
+    assert server.turns[0].headers["authorization"] == "Bearer key-1"
+
+
 def test_a_role_talks_to_the_backend_that_the_routes_name(game, server, actor):
     with WireServer() as other:
         game.put_backend("any", base_url=other.base_url, roles=["*"])

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _MAX_ERROR_BYTES = 65_536
 _END_SECONDS = 0.05
+_ODD_KEY = "the key is not printable ASCII, so no request can carry it; set the profile's environment variable anew"
 # Most servers close what was idle for 5 seconds: a request must not meet that end on its way.
 _KEPT_OPEN_SECONDS = 4.0
 
@@ -87,6 +88,8 @@ class BackendClient:
         at_root: bool = False,
     ) -> AsyncIterator[httpx.Response]:
         """A response with a good status. What httpx raises becomes BackendFailed."""
+        if not key.isascii() or (key and not key.isprintable()):
+            raise BackendFailed(Failure(FailureKind.AUTH_EXPIRED, _ODD_KEY), backend.backend_id)
         base = _root(backend.base_url) if at_root else backend.base_url
         carrier = await self._carrier(base)
         import httpx
@@ -180,7 +183,7 @@ async def _sent(carrier: Carrier, request: httpx.Request) -> httpx.Response:
 
 def key_of(backend: Backend, given: str = "") -> str:
     """The key for a call: the one given with it, else that of the profile's environment variable."""
-    return given or (os.environ.get(backend.api_key_env, "") if backend.api_key_env else "")
+    return given or (os.environ.get(backend.api_key_env, "").strip() if backend.api_key_env else "")
 
 
 async def _next(chunks: AsyncIterator[bytes], grace: float | None) -> bytes | None:
