@@ -121,6 +121,7 @@ class _Client:
             allow_remote=settings.openai_allow_remote,
             allow_plain_remote=settings.openai_allow_plain_remote,
         )
+        self._key = _key(settings.openai_key_env)
         self._client = self._httpx.AsyncClient(
             timeout=settings.openai_timeout_seconds, trust_env=False, follow_redirects=False
         )
@@ -164,8 +165,7 @@ class _Client:
 
     def _headers(self) -> dict[str, str]:
         headers = {"content-type": "application/json", "accept": "application/json"}
-        key = os.environ.get(self._settings.openai_key_env, "") if self._settings.openai_key_env else ""
-        return {**headers, "authorization": f"Bearer {key}"} if key else headers
+        return {**headers, "authorization": f"Bearer {self._key}"} if self._key else headers
 
     def _too_slow(self) -> TimedOut:
         seconds = self._settings.openai_timeout_seconds
@@ -175,6 +175,19 @@ class _Client:
             limit="embedding.openai_timeout_seconds",
             value=seconds,
         )
+
+
+def _key(variable: str) -> str:
+    """The key in an environment variable. Raises NotReady for one that no request can carry."""
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if not key.isascii() or (key and not key.isprintable()):
+        raise NotReady(
+            f"the key in {variable} is not printable ASCII, so no request can carry it; set embedding.openai_key_env "
+            "to a variable with the server's key",
+            reason=Reason.EMBEDDING_CONFIGURATION,
+            key="embedding.openai_key_env",
+        )
+    return key
 
 
 def _httpx() -> Any:

@@ -12,8 +12,9 @@ from embedding_server import answer, embedding_server, vectors, well
 from sidecar.embedding.catalogue import Catalogue
 from sidecar.embedding.engine import EmbeddingEngine
 from sidecar.embedding.identity import EmbeddingKind
+from sidecar.embedding.openai_provider import connect
 from sidecar.embedding.openai_wire import endpoint, requests
-from sidecar.errors import InvalidInput, LorekeeperError, Reason
+from sidecar.errors import InvalidInput, LorekeeperError, NotReady, Reason
 from sidecar.settings import EmbeddingSettings
 
 QUERY, DOCUMENT = EmbeddingKind.QUERY, EmbeddingKind.DOCUMENT
@@ -128,6 +129,21 @@ def test_prefixes_and_the_key_are_sent_and_part_of_the_identity(server, tmp_path
     assert [asked.texts for asked in server.asked[1:]] == [["query: cat"], ["passage: cat"]]
     assert server.asked[-1].headers["authorization"] == "Bearer s3cret"
     assert got.identity.version != "1+l2-v1"
+
+
+def test_the_end_of_a_line_after_a_key_is_no_part_of_it(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("TINY_KEY", "s3cret\n")
+    scene(server, tmp_path, lambda engine: engine.embed(QUERY, ["cat"]), openai_key_env="TINY_KEY")
+    assert server.asked[-1].headers["authorization"] == "Bearer s3cret"
+
+
+def test_a_key_that_no_request_can_carry_is_told_by_its_variable_alone(server, monkeypatch):
+    monkeypatch.setenv("TINY_KEY", "clé")
+    with pytest.raises(NotReady) as refused:
+        asyncio.run(connect(settings_for(server, openai_key_env="TINY_KEY")))
+    assert server.asked == []
+    told = refused.value.message
+    assert (refused.value.reason, "TINY_KEY" in told, "clé" in told) == (Reason.EMBEDDING_CONFIGURATION, True, False)
 
 
 def redirect(_asked, handler):
