@@ -151,7 +151,7 @@ class Indexer:
         self._lock = Lock()
         self._working = Lock()
         self._background = Background("indexer", self._work, delay_seconds=limits.index_delay_seconds, report=report)
-        #: Called with each owner whose words were written.
+        #: Called with each owner whose words were all written.
         self.written: Callable[[ActorId], None] = lambda _who: None
         self._report = report
         store.listen(self.changed)
@@ -194,13 +194,13 @@ class Indexer:
         self._background.close()
 
     def _work(self) -> bool:
-        with self._lock:
-            save = next(iter(self._dirty)).save if self._dirty else None
-            batch = [who for who in self._dirty if who.save == save][: self._batch]
-            for who in batch:
-                del self._dirty[who]
-        if save is not None:
-            with self._working:
+        with self._working:  # before anything is taken: who finds nothing left to do finds all of it done
+            with self._lock:
+                save = next(iter(self._dirty)).save if self._dirty else None
+                batch = [who for who in self._dirty if who.save == save][: self._batch]
+                for who in batch:
+                    del self._dirty[who]
+            if save is not None:
                 deque(self._update(save, batch), maxlen=0)
         return save is not None
 
@@ -252,7 +252,8 @@ class Indexer:
         if released is None:
             return replace(progress, failed=progress.failed + added)
         self._indexes.released(released)
-        for who in dict.fromkeys(who for who, update in updates if update.added):
+        # Whoever follows would otherwise cut the words of what is still missing a second time.
+        for who in dict.fromkeys(who for who, update in updates if update.row.size != _UNFINISHED):
             self.written(who)
         return replace(progress, added=added, removed=removed)
 
