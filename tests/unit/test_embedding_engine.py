@@ -1,6 +1,7 @@
 """The engine with real models: vectors, cuts, bounds, cancellation, loading and unloading."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from tiny_models import VOCABULARY, graph, table, write_bge_m3, write_model
 from sidecar.embedding.catalogue import Catalogue
 from sidecar.embedding.engine import EmbeddingEngine
 from sidecar.embedding.identity import EmbeddingKind
-from sidecar.embedding.loading import LoadPhase
+from sidecar.embedding.loading import LoadPhase, LoadProgress
 from sidecar.embedding.model_host import HostState
 from sidecar.embedding.stats import Operation
 from sidecar.embedding.texts import TextCut
@@ -329,9 +330,16 @@ def test_a_follower_that_stops_listening_stops_nothing(tiny):
     assert asyncio.run(run()) is LoadPhase.READY
 
 
-def test_a_follower_is_told_when_the_load_is_stopped_or_fails(tiny):
+def test_a_follower_is_told_when_the_load_is_stopped_or_fails(tiny, monkeypatch):
     async def run():
         engine = engine_on(tiny)
+
+        async def held(entry, tell):
+            for done in itertools.count():  # never ends, and always has something to tell
+                tell(LoadProgress(LoadPhase.WARMING, done, done + 1, "runs"))
+                await asyncio.sleep(0)
+
+        monkeypatch.setattr(engine.models, "_loaded", held)
         first = engine.load()
         await anext(first)
         second = engine.load()
