@@ -302,12 +302,23 @@ def test_a_call_while_the_model_loads_is_told_so(tiny, monkeypatch):
     assert asyncio.run(run()) == ((Reason.MODEL_LOADING, Reason.MODEL_LOADING), HostState.READY)
 
 
-def test_a_second_load_of_the_same_model_follows_the_first(tiny):
+def test_a_second_load_of_the_same_model_follows_the_first(tiny, monkeypatch):
     async def run():
-        engine = engine_on(tiny)
-        first = engine.load()
+        engine, may_load = engine_on(tiny), asyncio.Event()
+        load = engine.models._loaded
+
+        async def held(entry, tell):
+            while not may_load.is_set():  # tells something to whoever follows
+                tell(LoadProgress(LoadPhase.HASHING, 0, 1, "bytes"))
+                await asyncio.sleep(0.001)
+            return await load(entry, tell)
+
+        monkeypatch.setattr(engine.models, "_loaded", held)
+        first, follower = engine.load(), engine.load()
         await anext(first)
-        second = asyncio.create_task(last(engine.load()))
+        await anext(follower)
+        may_load.set()
+        second = asyncio.create_task(last(follower))
         ends = await last(first), await second
         await engine.close()
         return [step.phase for step in ends], figures(engine, Operation.MODEL_LOAD).count
