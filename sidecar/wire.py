@@ -59,7 +59,7 @@ def key_from(idempotency_key: str) -> str:
 
 def api_key_from(api_key: str, field: str) -> str:
     """The key for a backend as it is. Raises InvalidInput for one that cannot stand in a request's head."""
-    if not api_key.isascii() or (api_key and not api_key.isprintable()):
+    if not (api_key.isascii() and api_key.isprintable()):
         raise InvalidInput(f"{field} must be printable ASCII", reason=Reason.FIELD_INVALID, field=field)
     return api_key
 

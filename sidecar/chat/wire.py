@@ -172,14 +172,14 @@ def require_count(count: int, field: str, *, most: int, least: int = 1, limit: s
         )
 
 
-def require_length(text: str, field: str, most: int) -> None:
-    """Raises InvalidInput for a text that is too long."""
+def require_length(text: str, field: str, most: int, *, limit: str = "chat.max_content_chars") -> None:
+    """Raises InvalidInput for a text that is too long; ``limit`` names the bound."""
     if len(text) > most:
         raise InvalidInput(
             f"{field} has {len(text)} code points; at most {most} are allowed",
             reason=Reason.FIELD_TOO_LONG,
             field=field,
-            limit="chat.max_content_chars",
+            limit=limit,
             value=most,
         )
 

@@ -180,7 +180,7 @@ class _Client:
 def _key(variable: str) -> str:
     """The key in an environment variable. Raises NotReady for one that no request can carry."""
     key = os.environ.get(variable, "").strip() if variable else ""
-    if not key.isascii() or (key and not key.isprintable()):
+    if not (key.isascii() and key.isprintable()):
         raise NotReady(
             f"the key in {variable} is not printable ASCII, so no request can carry it; set embedding.openai_key_env "
             "to a variable with the server's key",

@@ -13,6 +13,7 @@ import os
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _MAX_ERROR_BYTES = 65_536
 _END_SECONDS = 0.05
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _ODD_KEY = "the key is not printable ASCII, so no request can carry it; set the profile's environment variable anew"
 # Most servers close what was idle for 5 seconds: a request must not meet that end on its way.
 _KEPT_OPEN_SECONDS = 4.0
@@ -84,11 +86,11 @@ class BackendClient:
         *,
         key: str,
         body: bytes = b"",
-        own: Mapping[str, str] | None = None,
+        own: Mapping[str, str] = _NOTHING,
         at_root: bool = False,
     ) -> AsyncIterator[httpx.Response]:
         """A response with a good status. What httpx raises becomes BackendFailed."""
-        if not key.isascii() or (key and not key.isprintable()):
+        if not (key.isascii() and key.isprintable()):
             raise BackendFailed(Failure(FailureKind.AUTH_EXPIRED, _ODD_KEY), backend.backend_id)
         base = _root(backend.base_url) if at_root else backend.base_url
         carrier = await self._carrier(base)
@@ -99,7 +101,7 @@ class BackendClient:
                 method,
                 f"{base}{path}",
                 content=body or None,
-                headers=_headers(backend, key, body) | dict(own or {}),
+                headers=_headers(backend, key, body) | dict(own),
                 extensions={"timeout": _timeouts(backend).as_dict()},
             )
             async with aclosing(await _sent(carrier, request)) as response:
@@ -158,8 +160,8 @@ class BackendClient:
         return self._carriers[spot]
 
     def _made(self, local: bool, secure: bool) -> Carrier:
-        """Without TLS no certificates are loaded. What a client adds to its transport (proxies) is of no use here on
-        this machine, and takes as long as the rest of a turn."""
+        """Without TLS no certificates are loaded. What a client adds to its transport (proxies, cookies, redirects) is
+        of no use on this machine, and a fifth of the work of a request."""
         import httpx
 
         pool = httpx.Limits(

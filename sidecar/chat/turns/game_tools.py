@@ -10,6 +10,7 @@ from sidecar.chat.prompt import Declaration
 from sidecar.chat.roles import Role
 from sidecar.chat.turns.arguments import InvalidSchema, read_schema
 from sidecar.chat.turns.tools import TurnTool
+from sidecar.chat.wire import require_count, require_length
 from sidecar.compaction.clipping import clip
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.errors import InvalidInput, Reason
@@ -24,14 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 def tools_from(messages: Sequence[chat_pb2.GameTool], role: Role, path: str) -> list[TurnTool]:
     """The tools as a model is told of them. Raises InvalidInput that names the field below ``path``."""
-    if len(messages) > MAX_TOOLS:
-        raise InvalidInput(
-            f"{path} has {len(messages)} entries; at most {MAX_TOOLS} are allowed in one call",
-            reason=Reason.TOO_MANY_ITEMS,
-            field=path,
-            limit="tools",
-            value=MAX_TOOLS,
-        )
+    require_count(len(messages), path, least=0, most=MAX_TOOLS, limit="tools")
     names: set[str] = set()
     tools = []
     for place, message in enumerate(messages):
@@ -62,14 +56,7 @@ def _tool_from(message: chat_pb2.GameTool, role: Role, path: str) -> TurnTool:
 
 
 def _schema(parameters: str, field: str) -> dict[str, object]:
-    if len(parameters) > MAX_PARAMETERS_CHARS:
-        raise InvalidInput(
-            f"{field} has {len(parameters)} code points; at most {MAX_PARAMETERS_CHARS} are allowed",
-            reason=Reason.FIELD_TOO_LONG,
-            field=field,
-            limit="parameters_json",
-            value=MAX_PARAMETERS_CHARS,
-        )
+    require_length(parameters, field, MAX_PARAMETERS_CHARS, limit="parameters_json")
     try:
         return read_schema(parameters)
     except InvalidSchema as error:
