@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 
@@ -32,3 +32,13 @@ class Column:
     def put(self, row: int, value: float) -> None:
         """Change one of them."""
         self._room[row] = value
+
+
+def joined(arrays: Sequence[Any], kind: str) -> Any:
+    """Arrays one after the other, of NumPy's type ``kind`` where there are none. One alone is given as it is: nobody
+    may write into it."""
+    import numpy as np
+
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype=kind)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sidecar.embedding.identity import EmbeddingIdentity
+from sidecar.search.column import joined
 from sidecar.search.outcome import Degraded, Stage
 from sidecar.search.owner_view import OwnerView
 from sidecar.search.stages import Stages
@@ -68,18 +69,10 @@ def similar(
         matrix, new = matrices.of(part.owner, part.view, identity)
         rows.append((matrix, np.asarray(part.rows, np.int64)))
         read, damaged = read + new, damaged + matrix.damaged
-    states = _joined([matrix.states[some] for matrix, some in rows])
+    states = joined([matrix.states[some] for matrix, some in rows], "int8")
     ready = int(np.count_nonzero(states == VectorState.READY))
     stages.add(Stage.VECTORS_READ, len(visible), ready, reused=not read)
-    values = _joined([matrix.similarities(query, some) for matrix, some in rows])
+    values = joined([matrix.similarities(query, some) for matrix, some in rows], "float64")
     missing = {Degraded.VECTORS_PENDING: VectorState.PENDING, Degraded.VECTORS_STALE: VectorState.STALE}
     degraded = [reason for reason, state in missing.items() if (states == state).any()]
     return Similar(values, states, ready, [*degraded, Degraded.INDEX_DAMAGED] if damaged else degraded)
-
-
-def _joined(arrays: Sequence[Any]) -> Any:
-    import numpy as np
-
-    if len(arrays) == 1:
-        return arrays[0]
-    return np.concatenate(arrays) if arrays else np.empty(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.search.access import Known, by_group
 from sidecar.search.bm25 import Posting
+from sidecar.search.column import joined
 from sidecar.search.columns import Floats, Ints
 from sidecar.search.context import RADIUS, Neighbours, nobody
 from sidecar.search.visible import Part, Viewed, Visible, owner_order
@@ -48,19 +49,19 @@ class VisibleColumns:
 
     def lengths(self) -> Floats:
         """Of each row, in words."""
-        lengths: Floats = _joined(
-            [_picked(part, part.view.columns.lengths, rows) for part, rows in self._parts], np.float64
+        lengths: Floats = joined(
+            [_picked(part, part.view.columns.lengths, rows) for part, rows in self._parts], "float64"
         )
         return lengths
 
     def ticks(self) -> Ints:
         """When it happened, of each row."""
-        ticks: Ints = _joined([_picked(part, part.view.columns.ticks, rows) for part, rows in self._parts], np.int64)
+        ticks: Ints = joined([_picked(part, part.view.columns.ticks, rows) for part, rows in self._parts], "int64")
         return ticks
 
     def importances(self) -> Floats:
         """How much it matters to the actor, of each row."""
-        importances: Floats = _joined([_weighted(part, rows) for part, rows in self._parts], np.float64)
+        importances: Floats = joined([_weighted(part, rows) for part, rows in self._parts], "float64")
         return importances
 
     def postings(self, terms: Iterable[str]) -> dict[str, Posting]:
@@ -71,12 +72,12 @@ class VisibleColumns:
     def owner_places(self) -> Ints:
         """The place of each row's owner among the query's owners."""
         owners = sorted((part.owner for part, _ in self._parts), key=owner_order)
-        places: Ints = _joined([np.full(len(rows), owners.index(part.owner)) for part, rows in self._parts], np.int64)
+        places: Ints = joined([np.full(len(rows), owners.index(part.owner)) for part, rows in self._parts], "int64")
         return places
 
     def id_places(self) -> Ints:
         """The place of each row's id among those of its owner."""
-        places: Ints = _joined([part.view.columns.id_places()[rows] for part, rows in self._parts], np.int64)
+        places: Ints = joined([part.view.columns.id_places()[rows] for part, rows in self._parts], "int64")
         return places
 
     def around(self) -> Neighbours:
@@ -102,15 +103,9 @@ class VisibleColumns:
         if not pieces:
             return None
         return Posting(
-            _joined([piece.rows for piece in pieces], np.int64),
-            _joined([piece.counts for piece in pieces], np.float64),
+            joined([piece.rows for piece in pieces], "int64"),
+            joined([piece.counts for piece in pieces], "float64"),
         )
-
-
-def _joined(arrays: Sequence[Any], kind: type) -> Any:
-    if len(arrays) == 1:
-        return arrays[0]
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype=kind)
 
 
 def _picked(part: Part, column: Any, rows: Ints) -> Any:
