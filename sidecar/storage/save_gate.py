@@ -29,6 +29,7 @@ class _Doors:
 
     calls: set[Passage] = field(default_factory=set)
     work: int = 0
+    held_work: list[Callable[[], object]] = field(default_factory=list)
     calls_shut: bool = False
     work_shut: bool = False
     users: int = 0
@@ -126,22 +127,23 @@ class SaveGate:
             self.left(save, doors)
             raise
 
-    @asynccontextmanager
-    async def work(self, save: str) -> AsyncIterator[None]:
-        """One piece of disk work; waits while the save is still."""
+    def begin_work(self, save: str, work: Callable[[], object]) -> None:
+        """Call ``work``, which begins one piece of disk work, now or once the save is no longer still. It ends with
+        :meth:`end_work`."""
         doors = self._used(save)
-        try:
-            if doors.work_shut:
-                await doors.until(lambda: not doors.work_shut)
+        if doors.work_shut:
+            doors.held_work.append(work)
+        else:
             doors.work += 1
-            try:
-                yield
-            finally:
-                doors.work -= 1
-                if doors.work_shut:
-                    doors.changed()
-        finally:
-            self.left(save, doors)
+            work()
+
+    def end_work(self, save: str) -> None:
+        """A piece of work has ended."""
+        doors = self._saves[save]
+        doors.work -= 1
+        if doors.work_shut:
+            doors.changed()
+        self.left(save, doors)
 
     @asynccontextmanager
     async def still(self, save: str, *, seconds: float) -> AsyncIterator[None]:
@@ -203,7 +205,10 @@ class SaveGate:
             yield
         finally:
             doors.work_shut = False
-            doors.changed()
+            held, doors.held_work = doors.held_work, []
+            doors.work += len(held)
+            for work in held:
+                work()
 
     async def _end_calls(self, doors: _Doors, grace_seconds: float) -> int:
         try:

@@ -6,11 +6,12 @@ Every key tells its save, so that a checkpoint can have the save's files stand s
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
-from weakref import WeakValueDictionary
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sidecar.errors import LimitReached, Reason
 from sidecar.storage.save_gate import SaveGate
@@ -39,9 +40,22 @@ class OwnKey:
     save: str
 
 
-@dataclass(slots=True)
-class _Call:
-    abandoned: bool = False
+@dataclass(slots=True, eq=False)
+class _Call(Generic[T]):
+    """A piece of work and who waits for it. An answer that was cancelled is waited for by nobody."""
+
+    key: OfSave
+    work: Callable[[], T]
+    answer: asyncio.Future[T]
+
+    def ended(self) -> Callable[[], None]:
+        """In a thread: do the work, and tell what settles the answer."""
+        if self.answer.cancelled():
+            return _nothing
+        try:
+            return partial(self.answer.set_result, self.work())
+        except BaseException as error:
+            return partial(self.answer.set_exception, error)
 
 
 def _nothing() -> None:
@@ -51,8 +65,8 @@ def _nothing() -> None:
 class Workers:
     """Through ``gate``, ``threads`` at work, at most ``queue`` calls in all waiting or running.
 
-    A caller that goes away while its work waits changes nothing; work that has begun is finished, and the key stays
-    locked until it is.
+    A caller that goes away while its work waits changes nothing; work that has begun is finished, and its key is not
+    free until it is.
     """
 
     def __init__(self, gate: SaveGate, *, threads: int, queue: int, limit: str = "storage.max_waiting_calls") -> None:
@@ -60,9 +74,10 @@ class Workers:
         self._limit = limit
         self._gate = gate
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="disk")
-        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        self._lines: dict[OfSave, deque[_Call[Any]]] = {}
         self._queue = queue
-        self._calls: set[asyncio.Task[object]] = set()
+        self._under_way = 0
+        self._all_ended: asyncio.Future[None] | None = None
 
     async def run(self, key: OfSave, work: Callable[[], T], *, left: Callable[[], None] = _nothing) -> T:
         """The answer of ``work``, called in a thread while no other work for ``key`` runs.
@@ -70,60 +85,72 @@ class Workers:
         ``left`` is called when the caller goes away before: it may end work that has begun. Raises LimitReached when
         ``queue`` calls are under way.
         """
-        if len(self._calls) >= self._queue:
+        if self._under_way >= self._queue:
             raise LimitReached(
                 f"{self._queue} calls wait or run already ({self._limit}); wait for some to end, then try again",
                 reason=Reason.TOO_MANY_CALLS,
                 limit=self._limit,
                 value=self._queue,
             )
-        call = _Call()
         try:
-            return await self.to_the_end(self._locked(key, work, call))
+            return await self._lined_up(key, work)
         except asyncio.CancelledError:
-            call.abandoned = True
             left()
             raise
 
     def begin(self, key: OfSave, work: Callable[[], object]) -> None:
         """Have ``work`` done like :meth:`run` without waiting for it; what it raises is lost."""
-        self._track(self._locked(key, work, _Call()))
+        self._lined_up(key, work)
 
     async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
         """The answer of ``work``, which goes on when the caller goes away."""
-        return await asyncio.shield(self._track(work))
-
-    def _track(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        self._under_way += 1
         task = asyncio.ensure_future(work)
-        self._calls.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    async def _locked(self, key: OfSave, work: Callable[[], T], call: _Call) -> T:
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock, self._gate.work(key.save):
-            if call.abandoned:
-                raise asyncio.CancelledError
-            return await asyncio.get_running_loop().run_in_executor(self._threads, _begin, work, call)
+        task.add_done_callback(self._settled)
+        return await asyncio.shield(task)
 
     async def run_past_gate(self, work: Callable[[], T]) -> T:
         """The answer of ``work``, called in a thread at once: for who has the save still or alone."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _ended(self, task: asyncio.Task[object]) -> None:
-        self._calls.discard(task)
-        if not task.cancelled():
-            task.exception()  # told to the caller, if there still is one
-
     async def close(self) -> None:
         """Wait for what has begun, then end the threads."""
-        if self._calls:
-            await asyncio.wait(self._calls)
+        if self._under_way:
+            self._all_ended = asyncio.get_running_loop().create_future()
+            await self._all_ended
         self._threads.shutdown()
 
+    def _lined_up(self, key: OfSave, work: Callable[[], T]) -> asyncio.Future[T]:
+        """What work will answer that comes after all other for its key. No task and no lock: most calls come here."""
+        self._under_way += 1
+        call = _Call(key, work, asyncio.get_running_loop().create_future())
+        line = self._lines.setdefault(key, deque())
+        line.append(call)
+        if len(line) == 1:
+            self._begin(call)
+        return call.answer
 
-def _begin(work: Callable[[], T], call: _Call) -> T:
-    """In a thread: the work, unless its caller went away while it waited for the thread."""
-    if call.abandoned:
-        raise asyncio.CancelledError
-    return work()
+    def _begin(self, call: _Call[Any]) -> None:
+        self._gate.begin_work(call.key.save, partial(self._threads.submit, self._in_thread, call))
+
+    def _in_thread(self, call: _Call[Any]) -> None:
+        call.answer.get_loop().call_soon_threadsafe(self._ended, call, call.ended())
+
+    def _ended(self, call: _Call[Any], settle: Callable[[], None]) -> None:
+        self._gate.end_work(call.key.save)
+        line = self._lines[call.key]
+        line.popleft()
+        if line:
+            self._begin(line[0])
+        else:
+            del self._lines[call.key]
+        if not call.answer.done():
+            settle()
+        self._settled(call.answer)
+
+    def _settled(self, answer: asyncio.Future[Any]) -> None:
+        if not answer.cancelled():
+            answer.exception()  # told to the caller, if there still is one
+        self._under_way -= 1
+        if self._all_ended is not None and not self._under_way:
+            self._all_ended.set_result(None)

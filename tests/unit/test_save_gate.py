@@ -110,22 +110,32 @@ def test_a_call_that_cannot_wait_any_longer_is_told_that_the_save_is_busy():
 
 def test_a_checkpoint_waits_for_work_that_has_begun_and_holds_up_what_has_not():
     async def scenario(gate):
-        begun, go, later = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        begun = []
+        gate.begin_work("s", lambda: begun.append("first"))
+        checkpoint = asyncio.create_task(gate.still("s", seconds=SECONDS).__aenter__())
+        await settled()
+        assert begun == ["first"]
+        assert not checkpoint.done()
+        gate.end_work("s")
+        await checkpoint
 
-        async def work(started):
-            async with gate.work("s"):
-                started.set()
-                await go.wait()
+    run(scenario)
 
-        first = asyncio.create_task(work(begun))
-        await begun.wait()
-        asyncio.get_running_loop().call_soon(go.set)
+
+def test_work_that_a_checkpoint_held_up_begins_after_it():
+    async def scenario(gate):
+        begun = []
         async with gate.still("s", seconds=SECONDS):
-            assert first.done()
-            second = asyncio.create_task(work(later))
-            await settled()
-            assert not later.is_set()
+            gate.begin_work("s", lambda: begun.append("held"))
+            gate.begin_work("another", lambda: begun.append("another save's"))
+            assert begun == ["another save's"]
+        assert begun == ["another save's", "held"]
+        second = asyncio.create_task(gate.still("s", seconds=SECONDS).__aenter__())
+        await settled()
+        assert not second.done()
+        gate.end_work("s")
         await second
+        gate.end_work("another")
 
     run(scenario)
 

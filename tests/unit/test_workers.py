@@ -149,11 +149,58 @@ def test_a_close_waits_for_what_has_begun():
     asyncio.run(scenario())
 
 
-def test_locks_of_keys_that_nobody_uses_are_not_kept():
+def test_nothing_is_kept_of_keys_that_nobody_uses():
     async def scenario(workers):
         for number in range(100):
-            await workers.run(SaveKey("work", number), lambda: None)
-        await asyncio.sleep(0)
-        assert len(workers._locks) <= 1
+            await workers.run(SaveKey("work", str(number)), lambda: None)
+        assert workers._lines == {}
 
     run(scenario)
+
+
+def test_work_that_nobody_waits_for_is_done_in_its_turn_and_its_failure_is_lost():
+    done = []
+
+    async def scenario(workers):
+        workers.begin(SaveKey("work", "a"), lambda: done.append("begun"))
+        workers.begin(SaveKey("work", "a"), lambda: {}["missing"])
+        await workers.run(SaveKey("work", "a"), lambda: done.append("waited for"))
+
+    run(scenario)
+    assert done == ["begun", "waited for"]
+
+
+def test_a_close_waits_for_work_whose_caller_went_away():
+    done = []
+
+    async def scenario():
+        workers = Workers(SaveGate(), threads=1, queue=10)
+        held = Held()
+        going = asyncio.create_task(workers.run(SaveKey("work", "a"), lambda: done.append(held())))
+        await held.begun.wait()
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        closing = asyncio.create_task(workers.close())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        held.end()
+        await closing
+        assert done == ["held"]
+
+    asyncio.run(scenario())
+
+
+def test_work_waits_while_its_save_is_still_and_counts_as_waiting():
+    async def scenario():
+        gate = SaveGate()
+        workers = Workers(gate, threads=1, queue=1)
+        async with gate.still("a", seconds=SECONDS):
+            waiting = asyncio.create_task(workers.run(SaveKey("work", "a"), lambda: 7))
+            await asyncio.sleep(0)
+            with pytest.raises(LimitReached):
+                await workers.run(SaveKey("work", "b"), lambda: 8)
+        assert await waiting == 7
+        await workers.close()
+
+    asyncio.run(scenario())
