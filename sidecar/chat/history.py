@@ -10,7 +10,8 @@ A row lives as long as one of the windows holds it. What leaves a window is told
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sidecar.chat.rows import Row, message_of
 from sidecar.compaction.cuts import Cut, CutKind, Unit
@@ -30,8 +31,7 @@ class Caps:
         return max(16, self.rows // 8)
 
 
-@dataclass(frozen=True)
-class Added:
+class Added(NamedTuple):
     """What one append did."""
 
     appended: int = 0
@@ -64,11 +64,11 @@ class History:
     dead: int = 0
     """Rows of the file that no window holds any more."""
 
-    def numbered(self, drafts: Sequence[Row], *, messages: bool) -> list[Row]:
-        """The drafts with their places; with ``messages`` they become messages of the history too."""
+    def numbered(self, drafts: Sequence[Row], *, time: int, messages: bool) -> list[Row]:
+        """The drafts with their time and places; with ``messages`` they become messages of the history too."""
         return [
-            replace(
-                draft,
+            draft._replace(
+                time=time,
                 order=self.last_order + place,
                 number=self.last_number + place if messages else 0,
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +67,9 @@ class HistoryStore:
 
     def prepared(self, who: ActorId, drafts: Sequence[Row], *, messages: bool) -> list[Row]:
         """The rows that an append of the drafts would add now. Raises Corrupt."""
-        now = int(self._clock())
         timelines = self._saves.about(who.save).timelines
-        timed = [retimed(replace(draft, time=now), timelines) for draft in drafts]
-        return self._open(who).history.numbered(timed, messages=messages)
+        numbered = self._open(who).history.numbered(drafts, time=int(self._clock()), messages=messages)
+        return [retimed(row, timelines) for row in numbered]
 
     def append(
         self, who: ActorId, drafts: Sequence[Row], *, messages: bool, request: Sequence[Any] = (), key: str = ""
@@ -85,7 +83,7 @@ class HistoryStore:
         self._require_room(rows)
         added = opened.history.outcome(rows)
         stored = [row_to_json(row) for row in rows if row.persisted]
-        told = asdict(added) if key else {}
+        told = added._asdict() if key else {}
         if stored and key:
             stored[-1]["answer"] = answer_json(key, request, told)
         if stored:

@@ -10,9 +10,9 @@ Empty values stay out. Times are Unix seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sidecar.compaction.messages import ASSISTANT, Message
 from sidecar.memory.moments import Moment, moment_of, moment_row
@@ -28,8 +28,7 @@ class Kind(IntEnum):
     TOOL_RESULT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One thing that happened. ``key`` is who spoke, or the tool's name; ``number`` is 0 for what is no message."""
 
     kind: Kind
@@ -103,7 +102,7 @@ def retimed(row: Row, timelines: Mapping[str, str]) -> Row:
     """The row as a fork reads it: its moment lies on the timeline that is meant."""
     if not timelines or row.moment is None:
         return row
-    return replace(row, moment=replace(row.moment, timeline=read_as(timelines, row.moment.timeline)))
+    return row._replace(moment=replace(row.moment, timeline=read_as(timelines, row.moment.timeline)))
 
 
 def _moment(value: Any) -> Moment:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -67,7 +66,7 @@ def patterns_kept(kept: Iterable[Mapping[str, Any]], save: str) -> tuple[ActorId
 
 def _pattern_in(message: common_pb2.Actor, save: str, field: str) -> ActorId:
     whole = actor_in(message, save, field)
-    return whole if message.role_id.strip() else replace(whole, role="")
+    return whole if message.role_id.strip() else whole._replace(role="")
 
 
 def moment_from(message: common_pb2.Moment) -> Moment:

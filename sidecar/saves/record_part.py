@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +134,7 @@ class RecordPart:
         if _meant(member, who):
             return True
         pattern, actor = actor_of(member, ""), who.actor
-        if actor is None or not pattern.actor or not matches(pattern, replace(actor, save="")):
+        if actor is None or not pattern.actor or not matches(pattern, actor._replace(save="")):
             return False
         inside = (folder / name for name in self._disk.names(folder) if name.startswith("a-"))
         others = (Actors(self._disk).in_folder(path, "") for path in inside)

@@ -26,6 +26,7 @@ from sidecar.storage.cloning import Measured, TreeWalk
 _FEW = 32
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+_MOUNT_POINT = getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1)
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
@@ -144,7 +145,7 @@ class FileDisk:
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)
         temporary = path.with_name(path.name + ".tmp")
-        with self._told(path), self._writing():
+        with self._told(path, writing=True):
             try:
                 self._write_new(temporary, data)
                 os.replace(temporary, path)
@@ -169,7 +170,7 @@ class FileDisk:
 
     def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
         self._refuse_links(path)
-        with self._told(path), self._writing():
+        with self._told(path, writing=True):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_FOLLOW | _BINARY
             descriptor = self._open_apart(path, flags)
             try:
@@ -218,7 +219,7 @@ class FileDisk:
 
     def truncate(self, path: Path, length: int) -> None:
         self._refuse_links(path)
-        with self._told(path), self._writing():
+        with self._told(path, writing=True):
             descriptor = self._open_apart(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
             try:
                 os.ftruncate(descriptor, length)
@@ -229,7 +230,7 @@ class FileDisk:
     def rename(self, old: Path, new: Path) -> None:
         self._refuse_links(old)
         self._refuse_links(new.parent)
-        with self._told(new), self._writing():
+        with self._told(new, writing=True):
             os.replace(old, new)
             for folder in {old.parent, new.parent}:
                 self._sync_folder(folder)
@@ -240,7 +241,7 @@ class FileDisk:
             return
         if path != self.root:
             self.make_folder(path.parent)
-        with self._told(path), self._writing():
+        with self._told(path, writing=True):
             try:
                 path.mkdir(mode=0o700, parents=path == self.root)
             except FileExistsError:
@@ -261,7 +262,7 @@ class FileDisk:
         import shutil
 
         self._refuse_links(path.parent)
-        with self._told(path), self._writing():
+        with self._told(path, writing=True):
             try:
                 if self.is_folder(path):
                     shutil.rmtree(path)
@@ -274,7 +275,7 @@ class FileDisk:
     def clone(self, source: Path, target: Path) -> Measured:
         self._refuse_links(source)
         self._refuse_links(target.parent)
-        with self._told(target), self._writing():
+        with self._told(target, writing=True):
             walk = TreeWalk(self._refuse_link)
             total = walk.clone(source, target)
             self._sync_paths([*walk.written, str(target.parent)])
@@ -334,29 +335,24 @@ class FileDisk:
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Notice when the system begins to refuse writes."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno in _FULL | _READ_ONLY:
-                self._tell(writable=False)
-            raise
-
     def _tell(self, *, writable: bool) -> None:
         if self._refused == writable:
             self._refused = not writable
             self._writable(writable)
 
     @contextmanager
-    def _told(self, path: Path) -> Iterator[None]:
-        """Turn the system's refusals into errors that say what to do; a missing file stays FileNotFoundError."""
+    def _told(self, path: Path, *, writing: bool = False) -> Iterator[None]:
+        """Turn the system's refusals into errors that say what to do; a missing file stays FileNotFoundError.
+
+        With ``writing``, notice when the system begins to refuse writes.
+        """
         try:
             yield
         except FileNotFoundError:
             raise
         except OSError as error:
+            if writing and error.errno in _FULL | _READ_ONLY:
+                self._tell(writable=False)
             raise disk_error(error, self._shown(path)) from error
 
 
@@ -387,7 +383,7 @@ def _leads_elsewhere(path: str | Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     plain = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
-    return not plain or bool(getattr(status, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1))
+    return not plain or getattr(status, "st_reparse_tag", 0) == _MOUNT_POINT
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from sidecar.errors import InvalidInput, Reason
 
@@ -16,8 +16,7 @@ _NOBODY = "local"
 _FOLDER_DIGITS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class ActorId:
+class ActorId(NamedTuple):
     """Who remembers, in which save. Build it with :func:`actor_id`: that checks and fills in the defaults."""
 
     save: str

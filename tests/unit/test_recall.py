@@ -192,7 +192,7 @@ GUARD, GUARD_2 = owner("guard 1"), owner("guard 2", role="Merchant")
 
 
 def members(*who: ActorId) -> tuple[ActorId, ...]:
-    return tuple(replace(one, role="") for one in who)
+    return tuple(one._replace(role="") for one in who)
 
 
 def put_guards(house, *who, **more):

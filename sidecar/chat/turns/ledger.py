@@ -11,7 +11,7 @@ Called in the actor's own thread, one call at a time. Work begun before a restor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sidecar.chat.backends.failures import FailureKind
 from sidecar.chat.history import Added
@@ -122,10 +122,10 @@ class Ledger:
             moment=self._turn.moment,
             persisted=self._turn.persists(self._role),
         )
-        return replace(row, speaker=self._turn.speaker) if kind is Kind.USER and key == USER else row
+        return row._replace(speaker=self._turn.speaker) if kind is Kind.USER and key == USER else row
 
     def _tool_row(self, kind: Kind, name: str, content: str, call_id: str) -> Row:
-        return replace(self._row(kind, name, content), call_id=call_id)
+        return self._row(kind, name, content)._replace(call_id=call_id)
 
     def _require_same_save(self) -> None:
         if self._saves.state(self._who.save).epoch != self._epoch:
