@@ -160,6 +160,7 @@ class DocumentService:
     async def CallTool(self, request: memory_pb2.CallToolRequest, context: Any) -> memory_pb2.CallToolResponse:
         who = actor_from(request.actor)
         _check_arguments(request.arguments_json, self._limits.max_arguments_chars)
+        _check_place(request)
         call = ToolCall(
             name=request.name,
             arguments_json=request.arguments_json,
@@ -256,6 +257,12 @@ def _check_arguments(arguments_json: str, most: int) -> None:
             limit="memory.max_arguments_chars",
             value=most,
         )
+
+
+def _check_place(request: memory_pb2.CallToolRequest) -> None:
+    for field in ("turn", "call_index"):
+        if getattr(request, field) < 0:
+            raise InvalidInput(f"{field} is below 0", reason=Reason.FIELD_INVALID, field=field)
 
 
 def _edits_from(messages: Sequence[memory_pb2.Edit], most: int) -> list[Edit]:
