@@ -153,7 +153,7 @@ class Recall:
                 weights=ranking.weights,
                 identity=meaning.identity,
                 words_cut=asked is not None and asked.cut,
-                query_cut=meaning.dropped,
+                query_cuts=meaning.cuts,
             )
 
     def _groups_of(self, query: Query) -> tuple[Sequence[Group], list[Degraded]]:
