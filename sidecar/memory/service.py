@@ -178,6 +178,7 @@ class DocumentService:
             response = memory_pb2.CallToolResponse(result_json=answer.json(), succeeded=answer.succeeded)
             response.reason = str(answer.payload.get("Reason", ""))
             response.record_id = answer.record_id
+            response.degraded_reason = common_pb2.DegradedReason.ValueType(answer.degraded)
             if answer.records_left_out:
                 kept, dropped = len(answer.payload["memories"]), answer.records_left_out
                 response.cuts.add(what="result", unit="records", kept=kept, dropped=dropped, detail=_RESULT_CUT)

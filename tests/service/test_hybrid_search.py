@@ -1,5 +1,6 @@
 """Rows C and F of the cases, and the faults of hybrid search, over a real socket with an embedding server F."""
 
+import json
 import sqlite3
 import threading
 import time
@@ -309,6 +310,19 @@ def test_a_server_that_gives_no_numbers_for_once_costs_no_vector(house, meaning)
     meaning.server.replies += [lambda _asked, handler: embedding_server.answer(handler, nothing)] * 3
     records.add(m("m1", "feline"))
     all_ready(records, 1)
+
+
+def test_the_search_tool_tells_the_game_that_it_found_less_than_it_could(house, meaning):
+    records = house()
+    records.add(m("m1", "the cat"))
+    all_ready(records, 1)
+    meaning.down = True
+    response = records.call_tool("search_game_memory", {"text": CAT_QUERY})
+    assert (response.succeeded, response.degraded_reason) == (True, common_pb2.DEGRADED_REASON_EMBEDDING_FAILED)
+    assert [memory["memoryId"] for memory in json.loads(response.result_json)["memories"]] == ["m1"]
+    meaning.down = False
+    response = records.call_tool("search_game_memory", {"text": CAT_QUERY})
+    assert response.degraded_reason == common_pb2.DEGRADED_REASON_UNSPECIFIED
 
 
 def test_a_query_while_the_model_loads_is_answered_by_words(meaning, start_daemon, actor):
