@@ -178,6 +178,20 @@ def test_a_reciprocal_rank_query_tells_ranks_and_the_formula_holds(house):
     assert not best.HasField("rerank")
 
 
+@pytest.mark.parametrize("mode", [search_pb2.FUSION_MODE_RRF, search_pb2.FUSION_MODE_WEIGHTED])
+@pytest.mark.parametrize("count", [4, 300])
+def test_what_the_channels_of_a_hit_tell_adds_up_to_its_fused_score(house, mode, count):
+    records = house()
+    records.add(m("z", "bread cold"), *(m(f"m{n}", f"feline {n}") for n in range(count)))
+    all_ready(records, count + 1)
+    answer = records.search("cat bread", limit=8, similarity_floor=0.5, fusion=search_pb2.FusionOptions(mode=mode))
+    for hit in answer.hits:
+        assert sum(said.weight * said.normalized for said in hit.channels) == pytest.approx(hit.fused_score)
+    if mode == search_pb2.FUSION_MODE_RRF:
+        told = [sum(1 / (60 + said.rank) for said in hit.channels) for hit in answer.hits]
+        assert told == pytest.approx([hit.fused_score for hit in answer.hits])
+
+
 def test_recency_counts_with_a_half_life_and_scaling_time_changes_nothing(house):
     orders = []
     records = house()
