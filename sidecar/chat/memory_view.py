@@ -65,7 +65,9 @@ def may_forget(document: Document, snapshot: MemorySnapshot) -> bool:
 
 
 def _takes_away(before: Version, after: Version) -> bool:
-    return after.action not in _KEEPING or (after.action == "str_replace" and _is_left_of(after.content, before.content))
+    return after.action not in _KEEPING or (
+        after.action == "str_replace" and _is_left_of(after.content, before.content)
+    )
 
 
 def _is_left_of(text: str, whole: str) -> bool:

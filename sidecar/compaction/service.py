@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from sidecar.compaction.answers import Answers
+from sidecar.compaction.answers import ProcessAnswers
 from sidecar.compaction.counters import Counters
 from sidecar.compaction.folding import rewritten
 from sidecar.compaction.held import HeldResult, compact_held
@@ -42,8 +41,6 @@ from sidecar.storage.workers import OwnKey, Workers
 from sidecar.wire import actor_from, api_key_from, key_from, state_to
 
 _TRIES = 3
-_REMEMBERED_ACTORS = 1_000
-_REMEMBERED_ANSWERS = 16
 R = TypeVar("R")
 
 
@@ -82,6 +79,7 @@ class CompactionService:
         workers: Workers,
         models: Workers,
         limits: CompactionSettings,
+        answers: ProcessAnswers,
     ) -> None:
         """``models`` runs what waits for a language model, so that the disk's threads never do."""
         self._rounds = rounds
@@ -91,11 +89,11 @@ class CompactionService:
         self._workers = workers
         self._models = models
         self._limits = limits
-        self._answers: OrderedDict[ActorId, Answers] = OrderedDict()
+        self._answers = answers
 
     async def Compact(self, request: compaction_pb2.CompactRequest, context: Any) -> compaction_pb2.CompactResponse:
         who, key = actor_from(request.actor), key_from(request.idempotency_key)
-        asked, answers, began = asked_from(request), self._answers_of(who), time.perf_counter()
+        asked, answers, began = asked_from(request), self._answers.of(who), time.perf_counter()
         told = answers.told(key, [request.SerializeToString(deterministic=True).hex()])
         if told is not None:
             response: compaction_pb2.CompactResponse = told["response"]
@@ -158,12 +156,11 @@ class CompactionService:
         self, request: compaction_pb2.ClearSummaryRequest, context: Any
     ) -> compaction_pb2.ClearSummaryResponse:
         who, key = actor_from(request.actor), key_from(request.idempotency_key)
-        answers = self._answers_of(who)
 
         def clear() -> compaction_pb2.ClearSummaryResponse:
-            told = answers.told(key, ["clear summary"])
-            existed = bool(told["existed"]) if told is not None else self._summaries.clear(who)
-            answers.remember(key, ["clear summary"], {"existed": existed})
+            asked = ["clear summary"]
+            told = self._summaries.told(who, key, asked)
+            existed = told["existed"] if told is not None else self._summaries.clear(who, key=key, request=asked)
             return compaction_pb2.ClearSummaryResponse(existed=existed)
 
         return await self._answer(who, clear)
@@ -241,14 +238,6 @@ class CompactionService:
             require_version(present, expected)
             summary = self._summaries.save(who, put.summary, persist=present.persisted, key=key, request=asked)
         return compaction_pb2.PutSummaryResponse(summary=summary_to(summary, counter), cuts=cuts_to(put.cuts))
-
-    def _answers_of(self, who: ActorId) -> Answers:
-        if who not in self._answers:
-            self._answers[who] = Answers(_REMEMBERED_ANSWERS)
-        self._answers.move_to_end(who)
-        if len(self._answers) > _REMEMBERED_ACTORS:
-            self._answers.popitem(last=False)
-        return self._answers[who]
 
     async def _answer(self, who: ActorId, work: Callable[[], R]) -> R:
         """What ``work`` answers in a thread while nobody else works on the actor, stamped with the save's state."""

@@ -8,7 +8,7 @@ import pytest
 from chat_client import SUMMARY, Chat, cut, parts
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, role_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, memory_pb2, role_pb2
 
 MESSAGES = compaction_pb2.COMPACTION_TRIGGER_MESSAGES
 TOKENS = compaction_pb2.COMPACTION_TRIGGER_TOKENS
@@ -187,6 +187,33 @@ def test_a_retried_put_hears_the_same_and_changes_nothing(daemon, actor):
     assert Chat(daemon.client).summary(actor).text == "two"
 
 
+@pytest.mark.parametrize("first", ["one", ""])
+def test_a_put_that_is_retried_brings_nothing_back_and_removes_nothing(daemon, actor, first):
+    chat = Chat(daemon.client)
+    chat.put_summary(actor, "zero")
+    chat.put_summary(actor, first, idempotency_key="k")
+    chat.clear_summary(actor)
+    if not first:
+        chat.put_summary(actor, "two")
+    chat.put_summary(actor, first, idempotency_key="k")
+    Chat(daemon.restart().client).put_summary(actor, first, idempotency_key="k")
+    assert Chat(daemon.client).summary(actor).text == ("" if first else "two")
+
+
+def test_a_put_that_is_retried_after_the_history_was_cleared_brings_nothing_back(chat, actor):
+    chat.put_summary(actor, "one", idempotency_key="k")
+    chat.clear(actor)
+    chat.put_summary(actor, "one", idempotency_key="k")
+    assert chat.summary(actor).version == 0
+
+
+def test_a_retried_compaction_tells_nothing_of_an_actor_that_was_erased(chat, actor, shared_daemon):
+    chat.talk(actor, 45)
+    assert chat.compact(actor, idempotency_key="k").summary.text
+    shared_daemon.client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=actor))
+    assert chat.compact(actor, idempotency_key="k").summary.text == ""
+
+
 def test_a_retried_compaction_hears_the_same(chat, actor):
     chat.talk(actor, 45)
     first = chat.compact(actor, idempotency_key="k")
@@ -206,6 +233,17 @@ def test_a_retried_clear_hears_the_same(chat, actor):
     chat.put_summary(actor, "one")
     assert chat.clear_summary(actor, idempotency_key="k").existed
     chat.put_summary(actor, "two")
+    assert chat.clear_summary(actor, idempotency_key="k").existed
+    assert chat.summary(actor).text == "two"
+
+
+def test_a_retried_clear_removes_nothing_that_came_after_a_kill(daemon, actor):
+    chat = Chat(daemon.client)
+    chat.put_summary(actor, "one")
+    chat.clear_summary(actor, idempotency_key="k")
+    chat.put_summary(actor, "two")
+    daemon.kill()
+    chat = Chat(daemon.start().client)
     assert chat.clear_summary(actor, idempotency_key="k").existed
     assert chat.summary(actor).text == "two"
 
