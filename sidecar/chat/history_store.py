@@ -120,6 +120,8 @@ class HistoryStore:
         if self._disk.exists(self._file(who)):
             self._saves.changed(who.save)
             empty.journal.rewrite([_head(empty)])
+        else:
+            empty.head_owed = opened.head_owed or bool(key)
         self._opened.keep(who, empty)
 
     def erased(self, who: ActorId) -> None:
@@ -171,7 +173,8 @@ class HistoryStore:
             live = [row_to_json(row) for row in opened.history.live_rows() if row.persisted]
             opened.journal.rewrite([_head(opened), *live])
             opened.history.dead = 0
-        opened.journal.append(stored)
+        opened.journal.append([_head(opened), *stored] if opened.head_owed else stored)
+        opened.head_owed = False
 
     def _require_room(self, rows: Sequence[Row]) -> None:
         coming = sum(row.weight for row in rows if not row.persisted)

@@ -24,6 +24,8 @@ class OpenHistory:
     answers: Answers
     cap_told: bool = False
     """Whether it was told that the oldest messages leave it."""
+    head_owed: bool = False
+    """Whether what retries hear is in no file yet: it was cleared before it had one."""
 
 
 class OpenHistories:

@@ -240,6 +240,16 @@ def test_a_retried_clear_removes_nothing_that_came_after(daemon, actor):
     assert again.texts(actor) == ["new"]
 
 
+def test_a_retried_clear_of_nothing_removes_nothing_that_came_after_a_kill(daemon, actor):
+    chat = Chat(daemon.client)
+    chat.clear(actor, idempotency_key="new game")
+    chat.talk(actor, 2, persist=True)
+    daemon.kill()
+    chat = Chat(daemon.start().client)
+    assert chat.clear(actor, idempotency_key="new game").messages == 0
+    assert len(chat.texts(actor)) == 2
+
+
 @pytest.mark.parametrize(
     ("message", "reason", "field"),
     [
