@@ -70,6 +70,15 @@ def test_the_window_that_is_told_is_the_window_that_is_sent(chat, actor):
     assert preview.window.sent == prompt.window.sent == len(preview.messages)
 
 
+def test_a_role_without_summaries_folds_nothing_and_has_no_reason_to(chat, actor):
+    chat.put_role(actor.actor_id, summary={"enabled": False})
+    nobody = common_pb2.Actor(save_id=actor.save_id, role_id=actor.actor_id)
+    chat.talk(nobody, 40)
+    for answer in (chat.compact(nobody), chat.preview(nobody)):
+        assert (answer.trigger, answer.window.folded) == (0, 0)
+        assert answer.window.left_out == 40 - answer.window.sent > 0
+
+
 def test_a_preview_writes_nothing(chat, actor):
     chat.talk(actor, 45)
     assert chat.preview(actor).would_fold > 0
