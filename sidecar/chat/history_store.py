@@ -244,7 +244,7 @@ def _torn(torn: Torn) -> Diagnostic:
 def _capped(added: Added, caps: Caps) -> Diagnostic:
     return Diagnostic(
         "history_capped",
-        f"a history reached its cap of {caps.messages} messages: the oldest leave it for the archive from now on",
+        f"a history reached its cap of {caps.messages} messages: the oldest leave it from now on",
         Severity.WARNING,
         {"dropped": str(added.evicted), "kept": str(added.messages), "limit": "chat.max_messages"},
     )

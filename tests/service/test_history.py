@@ -100,6 +100,21 @@ def test_a_trim_is_told_with_what_went_and_what_stays(start_daemon, actor):
     assert cut(answer, "transcript_cap") is None
 
 
+@pytest.mark.parametrize(
+    ("archive", "summary", "told"),
+    [
+        (True, True, "summary and"),
+        (True, False, "held by the archive"),
+        (False, True, "summary:"),
+        (False, False, "gone"),
+    ],
+)
+def test_it_is_told_where_messages_are_that_left_the_history(start_daemon, actor, archive, summary, told):
+    chat = Chat(start_daemon("--set", "chat.max_messages=2").client)
+    chat.put_role(actor.role_id, archive=archive, summary={"enabled": summary})
+    assert told in cut(chat.talk(actor, 3, persist=True), "history_cap").detail
+
+
 def test_a_first_trim_is_told_as_a_diagnostic_without_any_text(start_daemon, actor):
     daemon = start_daemon("--set", "chat.max_messages=2")
     chat = Chat(daemon.client)

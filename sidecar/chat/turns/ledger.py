@@ -65,7 +65,7 @@ class Ledger:
         resend = self._role.history and repeats_last(self._histories.read(self._who).messages(), self._turn.asked.line)
         added = Added() if resend else self._add([self._row(Kind.USER, USER, self._turn.asked.line.said())])
         self._line_kept = True
-        return Kept(cuts=added.cuts())
+        return Kept(cuts=added.cuts(self._role.left_for))
 
     def keep_calls(self, calls: Sequence[Planned]) -> None:
         """The calls that are about to run."""
@@ -100,7 +100,7 @@ class Ledger:
             rows.append(self._row(Kind.USER, TOOL, block))
         added = self._add(rows)
         order = added.last_order - len(rows) + 1 if self._role.history else 0
-        return Kept(order, (*cuts, *added.cuts()))
+        return Kept(order, (*cuts, *added.cuts(self._role.left_for)))
 
     def _add(self, rows: Sequence[Row]) -> Added:
         """Messages of the history; of a role without one, rows of the transcript."""
