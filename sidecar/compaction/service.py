@@ -93,21 +93,15 @@ class CompactionService:
 
     async def Compact(self, request: compaction_pb2.CompactRequest, context: Any) -> compaction_pb2.CompactResponse:
         who, key = actor_from(request.actor), key_from(request.idempotency_key)
-        asked, answers, began = asked_from(request), self._answers.of(who), time.perf_counter()
-        told = answers.told(key, [request.SerializeToString(deterministic=True).hex()])
-        if told is not None:
-            response: compaction_pb2.CompactResponse = told["response"]
-            return response
-        backend_id, api_key = checked_id(request.backend_id, "backend_id"), api_key_from(request.api_key, "api_key")
-        await self._rounds.look(who, asked, backend_id=backend_id, api_key=api_key)
-        if request.messages:
-            response = await self._compact_held(who, request)
-        else:
-            response = await self._compact_stored(who, asked, backend_id, api_key)
-        response.save.CopyFrom(state_to(self._saves.state(who.save)))
-        response.duration_ms = 1_000 * (time.perf_counter() - began)
-        answers.remember(key, [request.SerializeToString(deterministic=True).hex()], {"response": response})
-        return response
+        answers, asked_for = self._answers.of(who), [request.SerializeToString(deterministic=True).hex()]
+        told = answers.told(key, asked_for)
+        if told is None:
+            response = await self._compact(who, request)
+            # A repeat that came meanwhile hears what the first of them did.
+            told = answers.told(key, asked_for) or {"response": response}
+            answers.remember(key, asked_for, told)
+        answer: compaction_pb2.CompactResponse = told["response"]
+        return answer
 
     async def PreviewWindow(
         self, request: compaction_pb2.PreviewWindowRequest, context: Any
@@ -175,6 +169,18 @@ class CompactionService:
         tokens = await self._workers.run(OwnKey(""), lambda: [counter.count(text) for text in request.texts])
         scale = counters.scale(model) if counter.kind is CounterKind.CALIBRATED else 1.0
         return compaction_pb2.CountTokensResponse(tokens=tokens, total=count_to(sum(tokens), counter.kind), scale=scale)
+
+    async def _compact(self, who: ActorId, request: compaction_pb2.CompactRequest) -> compaction_pb2.CompactResponse:
+        asked, began = asked_from(request), time.perf_counter()
+        backend_id, api_key = checked_id(request.backend_id, "backend_id"), api_key_from(request.api_key, "api_key")
+        await self._rounds.look(who, asked, backend_id=backend_id, api_key=api_key)
+        if request.messages:
+            response = await self._compact_held(who, request)
+        else:
+            response = await self._compact_stored(who, asked, backend_id, api_key)
+        response.save.CopyFrom(state_to(self._saves.state(who.save)))
+        response.duration_ms = 1_000 * (time.perf_counter() - began)
+        return response
 
     async def _compact_stored(
         self, who: ActorId, asked: Asked, backend_id: str, api_key: str

@@ -196,6 +196,14 @@ def test_a_retried_put_hears_the_same_and_changes_nothing(daemon, actor):
     assert Chat(daemon.client).summary(actor).text == "two"
 
 
+def test_compactions_with_one_key_at_once_hear_the_same(chat, actor):
+    chat.talk(actor, 200)
+    with ThreadPoolExecutor(6) as callers:
+        first, *others = callers.map(lambda _: chat.compact(actor, idempotency_key="k"), range(6))
+    assert first.folded > 0
+    assert all(other == first for other in others)
+
+
 @pytest.mark.parametrize("first", ["one", ""])
 def test_a_put_that_is_retried_brings_nothing_back_and_removes_nothing(daemon, actor, first):
     chat = Chat(daemon.client)
