@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sidecar.chat.role_store import RoleStore
     from sidecar.chat.roles import Role
     from sidecar.chat.service import ConversationService
+    from sidecar.chat.turns.claims import Claims
     from sidecar.compaction.answers import ProcessAnswers
     from sidecar.compaction.counters import Counters
     from sidecar.compaction.fold_memo import FoldMemo
@@ -134,9 +135,8 @@ class ChatRooms:
     def part(self) -> ConversationPart:
         from sidecar.chat.actor_part import ConversationPart
 
-        return ConversationPart(
-            self.histories, self.summaries, forgets=(self.memory_snapshots, self.folds, self.answers)
-        )
+        forgets = (self.memory_snapshots, self.folds, self.answers, self.claims)
+        return ConversationPart(self.histories, self.summaries, forgets=forgets)
 
     @cached_property
     def conversations(self) -> Conversations:
@@ -175,6 +175,13 @@ class ChatRooms:
         from sidecar.compaction.answers import ProcessAnswers
 
         return ProcessAnswers()
+
+    @cached_property
+    def claims(self) -> Claims:
+        """Of turns; shared with what forgets an actor."""
+        from sidecar.chat.turns.claims import Claims
+
+        return Claims(self._saves)
 
     @cached_property
     def compactions(self) -> Compactions:

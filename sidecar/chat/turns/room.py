@@ -67,6 +67,6 @@ class ActorTurns:
 
     async def _keep(self, turn: TurnInput) -> None:
         role = for_source(self._parts.roles.get(self._who.role), turn.asked.line.source)
-        ledger = Ledger(self._parts, self._who, role, turn)
+        ledger = Ledger(self._parts, self._parts.claims.begin(self._who), role, turn)
         with contextlib.suppress(TurnFailed, LorekeeperError):
             await self._parts.workers.run(self._who, ledger.keep_line)
