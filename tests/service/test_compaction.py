@@ -293,6 +293,17 @@ def test_a_summary_that_cannot_be_read_is_told_and_left_alone(daemon, actor, con
     assert chat.compact(actor).compacted
 
 
+def test_a_role_without_summaries_needs_none_that_can_be_read(daemon, actor):
+    chat = Chat(daemon.client)
+    chat.put_summary(actor, "They met.")
+    assert daemon.stop() == 0
+    (file,) = (daemon.folder / "saves").rglob("summary.json")
+    file.write_bytes(b"{")
+    chat = Chat(daemon.start().client)
+    chat.put_role(actor.role_id, summary={"enabled": False})
+    assert chat.prompt(actor, "Hi").messages
+
+
 def test_a_broken_history_is_the_loss_of_one_actor_alone(daemon, actor):
     chat, other = Chat(daemon.client), common_pb2.Actor(actor_id="other")
     for who in (actor, other):
