@@ -129,9 +129,7 @@ class Prompts:
         policy = replace(window.policy, wants_model=False)
         sent_before = messages[: len(messages) - copies]
         snapshot = roll_up(sent_before, summary, policy, counter, fold=self._folds.of(who))
-        conversation = conversation_messages(
-            snapshot.summary if role.history else "", snapshot.recent, as_system=request.tail_as_system
-        )
+        conversation = conversation_messages(snapshot.summary, snapshot.recent, as_system=request.tail_as_system)
         assembled = assemble(window.frame, conversation)
         sent = tuple(PromptMessage(m.role, m.content, m.section, counter.count(m.content), m.once) for m in assembled)
         sizes = _sizes(sent, window.frame.tools, counter)

@@ -114,7 +114,6 @@ class SummaryStore:
         path = self._actors.folder(who) / _FILE
         existed, answers = self.exists(who), self._answers(who)
         answers.remember(key, request, told or {"existed": existed})
-        self._session.pop(who, None)
         if not existed or not self._disk.exists(path):
             self._kept(who, Summary(answers=answers))
         elif len(answers):
@@ -123,6 +122,7 @@ class SummaryStore:
             self._saves.changed(who.save)
             self._disk.remove(path)
             self._cache.pop(who, None)
+        self._session.pop(who, None)
         return existed
 
     def exists(self, who: ActorId) -> bool:
