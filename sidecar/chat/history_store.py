@@ -124,6 +124,10 @@ class HistoryStore:
             empty.head_owed = opened.head_owed or bool(key)
         self._opened.keep(who, empty)
 
+    def unstored(self) -> list[ActorId]:
+        """The actors with rows that live in this process only."""
+        return self._opened.unstored()
+
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._opened.drop(who)

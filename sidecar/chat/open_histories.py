@@ -68,6 +68,11 @@ class OpenHistories:
                 self._forget_size(who)
                 del self._known[who]
 
+    def unstored(self) -> list[ActorId]:
+        """The actors with rows that are nowhere else."""
+        with self._lock:
+            return [who for who, (_, session_chars) in self._sizes.items() if session_chars]
+
     def _shrink(self) -> None:
         for who in list(self._known)[:-1] if self._chars > self._max_chars else ():
             if self._chars <= self._max_chars:

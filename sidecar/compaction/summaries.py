@@ -132,6 +132,10 @@ class SummaryStore:
         except Corrupt:
             return True
 
+    def unstored(self) -> list[ActorId]:
+        """The actors whose summaries live in this process only."""
+        return list(self._session)
+
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._session.pop(who, None)
