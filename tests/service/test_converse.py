@@ -530,3 +530,19 @@ def test_an_answer_is_not_stored_for_an_actor_that_was_erased_meanwhile(daemon, 
     assert game.messages() == []
     talk.line("Who am I?")
     assert talk.turn().completed.text == "You said: Who am I?"
+
+
+def test_a_line_that_waited_is_not_stored_for_an_actor_that_was_erased_meanwhile(daemon, actor, server):
+    game = TurnClient(daemon.client, actor, server)
+    server.play(stream("Hello", server.gate(), " Ada."))
+    talk = game.converse()
+    talk.line("I am Ada.")
+    talk.until("text")
+    talk.line("And I like fish.")
+    talk.say(cancel=chat_pb2.CancelTurn(turn_id="another"))
+    talk.answer("no call")
+    talk.until("warning")
+    gone(daemon, game, "erased")
+    talk.say(cancel=chat_pb2.CancelTurn(drop_waiting=True))
+    assert [talk.until("turn_failed").WhichOneof("event") for _ in range(2)] == ["turn_failed"] * 2
+    assert game.messages() == []
