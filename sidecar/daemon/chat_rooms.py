@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sidecar.chat.role_store import RoleStore
     from sidecar.chat.roles import Role
     from sidecar.chat.service import ConversationService
+    from sidecar.chat.turns.claims import Claims
+    from sidecar.compaction.answers import ProcessAnswers
     from sidecar.compaction.counters import Counters
     from sidecar.compaction.fold_memo import FoldMemo
     from sidecar.compaction.service import CompactionService
@@ -133,7 +135,8 @@ class ChatRooms:
     def part(self) -> ConversationPart:
         from sidecar.chat.actor_part import ConversationPart
 
-        return ConversationPart(self.histories, self.summaries, forgets=(self.memory_snapshots, self.folds))
+        forgets = (self.memory_snapshots, self.folds, self.answers, self.claims)
+        return ConversationPart(self.histories, self.summaries, forgets=forgets)
 
     @cached_property
     def conversations(self) -> Conversations:
@@ -165,6 +168,20 @@ class ChatRooms:
         from sidecar.compaction.fold_memo import FoldMemo
 
         return FoldMemo()
+
+    @cached_property
+    def answers(self) -> ProcessAnswers:
+        """Of compactions; shared with what forgets an actor."""
+        from sidecar.compaction.answers import ProcessAnswers
+
+        return ProcessAnswers()
+
+    @cached_property
+    def claims(self) -> Claims:
+        """Of turns; shared with what forgets an actor."""
+        from sidecar.chat.turns.claims import Claims
+
+        return Claims(self._saves)
 
     @cached_property
     def compactions(self) -> Compactions:
@@ -210,4 +227,5 @@ class ChatRooms:
             workers=self._workers,
             models=self.models,
             limits=self._config.compaction,
+            answers=self.answers,
         )

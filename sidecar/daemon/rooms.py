@@ -290,6 +290,7 @@ class Rooms:
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
             vectors=lambda: self.search.vector_erasure,
+            unstored=lambda: self.chat.part.unstored(),
             paging=self._paging,
             settings_changed=lambda save: self.records.settings_changed(save),
         )

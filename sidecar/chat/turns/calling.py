@@ -11,12 +11,14 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from sidecar.chat.turns.claims import Claim
 from sidecar.chat.turns.events import Called, Tell
 from sidecar.chat.turns.loop import Planned
 from sidecar.chat.turns.opening import Opening
 from sidecar.chat.turns.results import ToolOutcome, succeeded
 from sidecar.chat.turns.tools import Origin
-from sidecar.errors import LorekeeperError
+from sidecar.errors import LorekeeperError, Reason, Stale
+from sidecar.memory.tool import ToolAnswer
 from sidecar.memory.toolbox import ToolCall
 
 _log = logging.getLogger("lorekeeper")
@@ -41,8 +43,11 @@ AskGame = Callable[[Planned], Awaitable[GameAnswer]]
 class Calling:
     """Runs one call at a time or several; each call is told to the game as it begins."""
 
-    def __init__(self, opening: Opening, *, tell: Tell, ask_game: AskGame, block: Callable[[], None]) -> None:
+    def __init__(
+        self, opening: Opening, claim: Claim, *, tell: Tell, ask_game: AskGame, block: Callable[[], None]
+    ) -> None:
         self._opening = opening
+        self._claim = claim
         self._tell = tell
         self._ask_game = ask_game
         self._block = block
@@ -86,7 +91,7 @@ class Calling:
         who, parts = self._opening.who, self._opening.parts
         try:
             asked = self._asked(call, place)
-            answer = await parts.workers.run(who, lambda: parts.toolbox.call(who, asked))
+            answer = await parts.workers.run(who, lambda: self._called(asked))
         except LorekeeperError as error:
             return GameAnswer(f'{{"ok": false, "error": "{error.reason}"}}', failed=True, reason=str(error.reason))
         except Exception:
@@ -94,6 +99,12 @@ class Calling:
             return GameAnswer('{"ok": false, "error": "the tool failed"}', failed=True, reason=FAILED)
         reason = "" if answer.succeeded else str(answer.payload.get("Reason", FAILED))
         return GameAnswer(answer.json(), failed=not answer.succeeded, reason=reason)
+
+    def _called(self, asked: ToolCall) -> ToolAnswer:
+        """What the tool says, in the actor's own thread. Raises Stale where the turn may write nothing more."""
+        if not self._claim.holds:
+            raise Stale("the save was restored or the actor erased meanwhile", reason=Reason.SAVE_CHANGED)
+        return self._opening.parts.toolbox.call(self._opening.who, asked)
 
     def _asked(self, call: Planned, place: int) -> ToolCall:
         turn = self._opening.turn

@@ -5,7 +5,8 @@
     after a round    each call's result             ┘ what the game has done
     at a good end    the answer and the block of tool results, in one write
 
-Called in the actor's own thread, one call at a time. Work begun before a restore of the save is refused.
+Called in the actor's own thread, one call at a time. Work begun before a restore of the save, or before the
+actor was erased, is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sidecar.chat.history import Added
 from sidecar.chat.prompts import repeats_last
 from sidecar.chat.roles import Role, ToolResults
 from sidecar.chat.rows import Kind, Row
+from sidecar.chat.turns.claims import Claim
 from sidecar.chat.turns.events import Failed, TurnFailed, turn_failure
 from sidecar.chat.turns.input import TurnInput
 from sidecar.chat.turns.loop import Planned
@@ -25,7 +27,6 @@ from sidecar.chat.turns.parts import TurnParts
 from sidecar.chat.turns.results import ToolOutcome, history_block
 from sidecar.compaction.cuts import Cut
 from sidecar.compaction.messages import ASSISTANT, TOOL, USER
-from sidecar.storage.keys import ActorId
 
 _UNANSWERED = '{"ok": false, "error": "the turn ended before this tool answered; it may have run"}'
 
@@ -41,15 +42,14 @@ class Kept:
 class Ledger:
     """The rows of one turn."""
 
-    def __init__(self, parts: TurnParts, who: ActorId, role: Role, turn: TurnInput) -> None:
-        self._who = who
+    def __init__(self, parts: TurnParts, claim: Claim, role: Role, turn: TurnInput) -> None:
+        self._claim = claim
+        self._who = claim.who
         self._role = role
         self._turn = turn
         self._conversations = parts.conversations
         self._histories = parts.histories
-        self._saves = parts.saves
         self._counter = parts.counting.common.best(turn.model)
-        self._epoch = parts.saves.state(who.save).epoch
         self._line_kept = False
         self._open: dict[str, Planned] = {}
 
@@ -61,11 +61,11 @@ class Ledger:
         """The player's line; the second call in a turn does nothing. Raises TurnFailed, Corrupt, LimitReached."""
         if self._line_kept or not self._turn.asked.line.said().strip():
             return Kept()
-        self._require_same_save()
+        self._require_claim()
         resend = self._role.history and repeats_last(self._histories.read(self._who).messages(), self._turn.asked.line)
         added = Added() if resend else self._add([self._row(Kind.USER, USER, self._turn.asked.line.said())])
         self._line_kept = True
-        return Kept(cuts=added.cuts())
+        return Kept(cuts=added.cuts(self._role.left_for))
 
     def keep_calls(self, calls: Sequence[Planned]) -> None:
         """The calls that are about to run."""
@@ -93,14 +93,14 @@ class Ledger:
 
     def keep_answer(self, text: str, outcomes: Sequence[ToolOutcome]) -> Kept:
         """The actor's words and the block of tool results: both or none."""
-        self._require_same_save()
+        self._require_claim()
         rows = [self._row(Kind.ASSISTANT, ASSISTANT, text)]
         block, cuts = history_block(outcomes, self._role.tool_results if self._role.history else ToolResults.NONE)
         if block:
             rows.append(self._row(Kind.USER, TOOL, block))
         added = self._add(rows)
         order = added.last_order - len(rows) + 1 if self._role.history else 0
-        return Kept(order, (*cuts, *added.cuts()))
+        return Kept(order, (*cuts, *added.cuts(self._role.left_for)))
 
     def _add(self, rows: Sequence[Row]) -> Added:
         """Messages of the history; of a role without one, rows of the transcript."""
@@ -110,7 +110,7 @@ class Ledger:
 
     def _add_rows(self, rows: Sequence[Row]) -> None:
         if rows:
-            self._require_same_save()
+            self._require_claim()
             self._conversations.append_transcript(self._who, rows)
 
     def _row(self, kind: Kind, key: str, content: str) -> Row:
@@ -127,7 +127,7 @@ class Ledger:
     def _tool_row(self, kind: Kind, name: str, content: str, call_id: str) -> Row:
         return self._row(kind, name, content)._replace(call_id=call_id)
 
-    def _require_same_save(self) -> None:
-        if self._saves.state(self._who.save).epoch != self._epoch:
-            message = "the save was restored or erased meanwhile; nothing of this turn is kept, send the line again"
+    def _require_claim(self) -> None:
+        if not self._claim.holds:
+            message = "the save was restored or the actor erased meanwhile; nothing of this turn is kept, send it again"
             raise TurnFailed(Failed(turn_failure(FailureKind.SAVE_CHANGED, message), reason="SAVE_CHANGED"))

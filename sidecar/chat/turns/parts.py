@@ -17,6 +17,7 @@ from sidecar.chat.prompts import Prompts
 from sidecar.chat.recall import Recall
 from sidecar.chat.role_store import RoleStore
 from sidecar.chat.turns.background import Background
+from sidecar.chat.turns.claims import Claims
 from sidecar.diagnostics import Report
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.toolbox import Toolbox
@@ -35,6 +36,7 @@ class TurnParts:
     histories: HistoryStore
     documents: DocumentStore
     snapshots: MemorySnapshots
+    claims: Claims
     toolbox: Toolbox
     counting: BackendCounting
     compactions: Compactions
