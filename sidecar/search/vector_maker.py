@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.embedding.engine import EmbeddingEngine
 from sidecar.embedding.identity import EmbeddingIdentity, EmbeddingKind
-from sidecar.errors import LimitReached, LorekeeperError, NotReady, TimedOut
+from sidecar.errors import LorekeeperError, NotReady, Reason
 from sidecar.search.vector_feed import VectorFeed
 
 _MOST_FAILED = 100_000
-# Not the text's fault: it would fail whatever the text.
-_PASSING = (NotReady, LimitReached, TimedOut)
+# No text's fault: it would fail whatever the text.
+_PASSING = (Reason.QUEUE_FULL, Reason.QUEUE_TIMEOUT, Reason.STORE_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,14 @@ class Made:
 
     def __add__(self, other: Made) -> Made:
         return Made(self.done + other.done, self.failed + other.failed)
+
+
+class _OfTheseTexts(Exception):
+    """Embedding failed in a way that may lie in the texts, or in their number."""
+
+    def __init__(self, error: LorekeeperError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class VectorMaker:
@@ -71,12 +79,19 @@ class VectorMaker:
             return Made()
         try:
             return await self._embed(texts)
-        except _PASSING:
-            raise
-        except LorekeeperError as error:
-            return await self._halved(texts, error)
+        except _OfTheseTexts as failed:
+            return await self._halved(texts, failed.error)
 
     async def _embed(self, texts: Mapping[bytes, str]) -> Made:
+        """Raises _OfTheseTexts for what other or fewer texts may not meet."""
+        try:
+            return await self._put(texts)
+        except LorekeeperError as error:
+            if isinstance(error, NotReady) or error.reason in _PASSING:
+                raise
+            raise _OfTheseTexts(error) from error
+
+    async def _put(self, texts: Mapping[bytes, str]) -> Made:
         answer = await self._engine.embed(EmbeddingKind.DOCUMENT, list(texts.values()))
         vectors = dict(zip(texts, answer.vectors, strict=True))
         await asyncio.to_thread(self._feed.put, answer.identity, vectors)
@@ -92,9 +107,7 @@ class VectorMaker:
         for text, content in suspects.items():
             try:
                 made += await self._embed({text: content})
-            except _PASSING:
-                raise
-            except LorekeeperError:
+            except _OfTheseTexts:
                 faults[text] = None
         if faults:
             await self._must_work(error)
@@ -109,15 +122,13 @@ class VectorMaker:
             part = waiting.pop()
             try:
                 made += await self._embed(part)
-            except _PASSING:
-                raise
-            except LorekeeperError:
+            except _OfTheseTexts as failed:
                 if len(part) > 1:
                     waiting += _halves(part)
                     continue
                 suspects.update(part)
                 if not made.done and len(suspects) > 1:
-                    raise  # two texts in a row and nothing that worked: the model is at fault
+                    await self._must_work(failed.error)  # two texts in a row, and nothing that worked
         return made, suspects
 
     async def _must_work(self, error: LorekeeperError) -> None:

@@ -374,6 +374,17 @@ def test_one_text_that_fails_costs_its_own_vector_only(house, meaning):
     assert records.get("bad").embedding_state == READY
 
 
+def test_a_text_on_which_the_model_takes_too_long_costs_its_own_vector_only(house, meaning):
+    records = house(embedding__inference_seconds=0.2)
+    meaning.hangs = lambda asked: "slow" in asked.texts
+    records.add(m("slow", "slow"), *(m(f"m{n}", f"feline {n}") for n in range(5)))
+    all_ready(records, 5)
+    until(lambda: records.get("slow").embedding_state == memory_pb2.EMBEDDING_STATE_FAILED)
+    meaning.hangs = lambda _asked: False
+    assert records.rebuild(vectors=True)[-1].failed == 0
+    assert records.get("slow").embedding_state == READY
+
+
 def test_an_outage_is_waited_for_and_nothing_is_given_up(house, meaning):
     records = house()
     meaning.down = True

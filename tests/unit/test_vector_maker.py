@@ -9,7 +9,7 @@ import pytest
 from sidecar.embedding.engine import EmbeddingAnswer
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.embedding.vectors import VectorStore
-from sidecar.errors import Reason, Unavailable
+from sidecar.errors import LorekeeperError, Reason, TimedOut, Unavailable
 from sidecar.search.vector_feed import VectorFeed
 from sidecar.search.vector_maker import Made, VectorMaker
 
@@ -23,8 +23,13 @@ class Server:
         self.down = down
         self.asked: list[list[str]] = []
 
+    def error(self, texts):
+        """What is raised instead of an answer; None: nothing."""
+
     async def embed(self, kind, texts):
         self.asked.append(texts)
+        if error := self.error(texts):
+            raise error
         if self.down(len(self.asked) - 1) or "bad" in texts:
             raise Unavailable("the server failed", reason=Reason.BACKEND_UNAVAILABLE)
         return EmbeddingAnswer(self.identity, np.array([[1, 0]] * len(texts), np.float32), (0,) * len(texts), ())
@@ -63,6 +68,13 @@ def test_a_text_that_fails_wherever_it_stands_is_given_up_alone(maker_of, told):
     assert [one.code for one in told] == ["texts_not_embedded"]
 
 
+def test_two_texts_that_fail_one_after_the_other_do_not_stop_the_rest(maker_of):
+    texts = keyed("bad", "bad", "c", "d")
+    maker = maker_of(Server())
+    assert made(maker, texts) == Made(done=2, failed=2)
+    assert [text for text in texts if maker.has_failed(text)] == list(texts)[:2]
+
+
 def test_a_server_that_comes_back_during_the_halving_costs_no_text(maker_of, told):
     texts = keyed("a", "b", "c", "d")
     maker = maker_of(Server(lambda call: call < 3))  # the batch, a half of it, and a text alone
@@ -87,6 +99,22 @@ def test_a_server_that_goes_away_while_a_text_is_tried_again_costs_no_text(maker
         made(maker, texts)
     assert (maker.failed, told) == ({}, [])
     assert store.missing(server.identity, list(texts)) == [bytes([1]) * 32]
+
+
+def test_a_batch_that_takes_too_long_is_made_smaller(maker_of):
+    server = Server()
+    server.error = lambda texts: TimedOut("too slow", reason=Reason.INFERENCE_TIMEOUT) if len(texts) > 2 else None
+    assert made(maker_of(server), keyed("a", "b", "c", "d")) == Made(done=4)
+
+
+@pytest.mark.parametrize("reason", [Reason.QUEUE_TIMEOUT, Reason.QUEUE_FULL, Reason.STORE_FAILED])
+def test_no_text_is_blamed_for_a_full_queue_or_disk(maker_of, reason):
+    server = Server()
+    server.error = lambda texts: LorekeeperError("not now", reason=reason) if "ok" not in texts else None
+    maker = maker_of(server)
+    with pytest.raises(LorekeeperError):
+        made(maker, keyed("a"))
+    assert (maker.failed, len(server.asked)) == ({}, 1)
 
 
 def test_a_lone_text_is_given_up_only_where_the_model_works(maker_of):
