@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from sidecar.errors import InvalidInput, Reason
@@ -15,7 +16,7 @@ from sidecar.memory.open_owner import entries_by_id
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import Bound, checked_record, checked_shares, require_count, required_id
 from sidecar.memory.record_filter import RecordFilter, checked_filter
-from sidecar.memory.record_ids import ADD, made_id, random_id
+from sidecar.memory.record_ids import ADD, SUPERSEDE, made_id, random_id
 from sidecar.memory.record_store import Added, RecordStore, Stored, lock_order
 from sidecar.memory.record_wire import (
     actor_in,
@@ -116,7 +117,9 @@ class RecordService:
         who, record_id = actor_from(request.actor), required_id(request.record_id, "record_id")
 
         def supersede() -> memory_pb2.SupersedeRecordResponse:
-            owner, record = self._new_record(who, request.replacement, "replacement", request.idempotency_key, 1, 0)
+            # What it replaces is its place: one input may replace several records.
+            make_id = partial(made_id, turn=1, place=0, tool=f"{SUPERSEDE} {record_id}")
+            owner, record = self._new_record(who, request.replacement, "replacement", request.idempotency_key, make_id)
             if owner != who:
                 raise InvalidInput(
                     "replacement.owner must be the owner of the record that it replaces",
@@ -259,12 +262,18 @@ class RecordService:
             raise InvalidInput("records is required", reason=Reason.FIELD_REQUIRED, field="records")
         require_count(len(request.records), "records", Bound("records.max_batch", self._limits.max_batch))
         return [
-            self._new_record(who, message, f"records[{place}]", request.idempotency_key, request.turn or 1, place)
+            self._new_record(
+                who,
+                message,
+                f"records[{place}]",
+                request.idempotency_key,
+                partial(made_id, turn=request.turn or 1, place=place, tool=ADD),
+            )
             for place, message in enumerate(request.records)
         ]
 
     def _new_record(
-        self, who: ActorId, message: memory_pb2.NewRecord, field: str, key: str, turn: int, place: int
+        self, who: ActorId, message: memory_pb2.NewRecord, field: str, key: str, make_id: Callable[..., str]
     ) -> tuple[ActorId, Record]:
         owner = actor_in(message.owner, who.save, f"{field}.owner") if message.HasField("owner") else who
         record = checked_record(record_from(message, who.save, field), field, self._limits)
@@ -272,7 +281,7 @@ class RecordService:
             return owner, record
         # A retry with a key makes the same id, also after a restart.
         source = record.head.source_input_id or key
-        made = made_id(owner, source, record.head.moment, turn=turn, place=place, tool=ADD) if source else random_id()
+        made = make_id(owner, source, record.head.moment) if source else random_id()
         return owner, replace(record, head=replace(record.head, record_id=made))
 
     def _marked(self, found: Sequence[Stored]) -> list[memory_pb2.Record]:

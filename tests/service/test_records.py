@@ -418,6 +418,14 @@ def test_superseding_is_seen_at_once_and_a_retry_changes_nothing(records):
     assert failed.kind == ("FAILED_PRECONDITION", "RECORD_SUPERSEDED")
 
 
+def test_one_input_may_supersede_several_records_without_ids(records):
+    records.add(m("rain", "it rains"), m("door", "the door is shut"), m("", "a knock", source_input_id="line 1"))
+    dry, open_door = m("", "it is dry", source_input_id="line 1"), m("", "the door is open", source_input_id="line 1")
+    ids = [records.supersede(old, new).record.record_id for old, new in (("rain", dry), ("door", open_door))]
+    assert len(set(ids)) == 2
+    assert records.supersede("rain", dry).record.outcome == UNCHANGED
+
+
 def test_as_of_a_moment_before_its_replacement_a_record_is_found(daemon, own_records):
     records = own_records()
     records.add(m("old", "the wolf is alive", tick=10))

@@ -1427,7 +1427,8 @@ class NewRecord(_message.Message):
     PINNED_FIELD_NUMBER: _builtins.int
     record_id: _builtins.str
     """The id; empty means one that is made from save, owner, source_input_id, moment, the request's turn and the place in
-    the request, so that a repeat makes the same one. Without a source_input_id it is random.
+    the request, so that a repeat makes the same one; where it supersedes a record, that one stands for turn and place.
+    Without a source_input_id it is random.
     """
     scope: _builtins.str
     """A free label; required."""
