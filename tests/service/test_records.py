@@ -539,6 +539,16 @@ def test_a_share_is_recalled_by_who_was_there_or_was_told(records):
     assert hit.share.told_by.actor_id == witness.actor_id
 
 
+def test_who_was_told_of_a_record_and_is_a_witness_later_goes_on_knowing_it(records):
+    guard = records.other("guard")
+    records.add(m("m1", "wolf", tick=5))
+    for kind, tick in ((memory_pb2.SHARE_KIND_HEARSAY, 8), (memory_pb2.SHARE_KIND_WITNESS, 12)):
+        records.share("m1", memory_pb2.Share(recipient=guard, kind=kind, moment=at(tick)))
+    assert records.found("wolf", guard, filter=wanted(now=7)) == []
+    (hit,) = records.search("wolf", guard, filter=wanted(now=8)).hits
+    assert (hit.share.kind, hit.share.moment.tick) == (memory_pb2.SHARE_KIND_WITNESS, 8)
+
+
 def test_shares_and_groups_are_there_after_a_restart(daemon, own_records):
     guard = own_records().other("guard")
     group = guards(own_records(), guard)

@@ -273,8 +273,10 @@ def test_who_knows_a_record_already_keeps_the_better_kind_and_the_earlier_moment
     heard = Share(NPC, ShareKind.HEARSAY, moment)
     seen = Share(NPC, ShareKind.WITNESS, replace(moment, tick=9))
     earlier = replace(seen, moment=replace(moment, tick=8))
-    assert merged_shares([heard], [seen]) == ((seen,), 1)
-    assert merged_shares([seen], [heard]) == ((seen,), 0)
+    since_heard = replace(seen, moment=moment)
+    assert merged_shares([heard], [seen]) == ((since_heard,), 1)
+    assert merged_shares([seen], [heard]) == ((since_heard,), 1)
+    assert merged_shares([since_heard], [heard]) == ((since_heard,), 0)
     assert merged_shares([seen], [earlier]) == ((earlier,), 1)
     assert merged_shares([seen], [seen]) == ((seen,), 0)
 
