@@ -41,6 +41,7 @@ class Records:
 
     def __init__(self, client: Client, actor: common_pb2.Actor) -> None:
         self.actor = actor
+        self.client = client
         self.memory = client.memory
         self.channel = client.channel
         self.stub = search_pb2_grpc.SearchServiceStub(client.channel)

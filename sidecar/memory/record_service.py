@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import memory_pb2
 from sidecar.memory.embedding_marks import EmbeddingMark, EmbeddingMarks, Item
-from sidecar.memory.groups import GroupStore
+from sidecar.memory.groups import GroupStore, SaveGroups
 from sidecar.memory.kept_answers import KeptAnswers, mark_of
 from sidecar.memory.open_owner import entries_by_id
 from sidecar.memory.owner_records import Entry
@@ -212,13 +212,14 @@ class RecordService:
 
         def put() -> memory_pb2.PutRetentionResponse:
             owners = [owner] if owner else self._store.catalog(save).owners()
+            after = self._groups.read(save).with_retention(owner, policy)
             if request.dry_run:
-                return memory_pb2.PutRetentionResponse(dropped=sum(self._would_drop(who, policy) for who in owners))
-            self._groups.put_retention(save, owner, policy)
-            response = memory_pb2.PutRetentionResponse(dropped=sum(map(self._store.trim, owners)))
-            if policy:
-                response.policy.CopyFrom(policy_to(policy))
-            return response
+                dropped = sum(self._would_drop(who, after) for who in owners)
+            else:
+                self._groups.put_retention(save, owner, policy)
+                dropped = sum(map(self._store.trim, owners))
+            in_force = after.retention_of(owner, after.of(owner)) if owner else after.retention
+            return memory_pb2.PutRetentionResponse(dropped=dropped, policy=policy_to(in_force) if in_force else None)
 
         return await self._once(
             save, request, put, lasting=None if request.dry_run else memory_pb2.PutRetentionResponse
@@ -330,7 +331,8 @@ class RecordService:
         most = Bound("records.max_forget_ids", self._limits.max_forget_ids)
         require_count(len(request.record_ids), "record_ids", most)
 
-    def _would_drop(self, who: ActorId, policy: Any) -> int:
+    def _would_drop(self, who: ActorId, groups: SaveGroups) -> int:
+        policy = groups.retention_of(who, groups.of(who))
         with self._store.opened(who) as owner:
             return len(policy.dropped(owner.records().entries.values())) if policy else 0
 

@@ -582,6 +582,21 @@ def test_retention_is_applied_at_once_and_after_each_addition(records):
     assert len(records.listed()) == 3
 
 
+def test_a_dry_run_counts_what_retention_would_really_drop(records):
+    save = f"{records.actor.save_id} {records.actor.actor_id[:400]}"
+    own = Records(records.client, common_pb2.Actor(save_id=save, actor_id="npc"))
+    free, bound = own.other("free"), own.other("bound")
+    for owner in (free, bound):
+        own.add(*(m(f"m{n}", tick=n) for n in range(5)), actor=owner)
+    few, many = (memory_pb2.RetentionPolicy(max_records=most) for most in (2, 10))
+    assert retention(own, many, bound).dropped == 0
+    for dry_run in (True, False):
+        assert retention(own, few, dry_run=dry_run).dropped == 3
+    for dry_run in (True, False):
+        answer = retention(own, None, bound, dry_run=dry_run)
+        assert (answer.dropped, answer.policy.max_records) == (3, 2)
+
+
 # whole actors
 
 

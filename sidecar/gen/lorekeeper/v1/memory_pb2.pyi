@@ -2360,7 +2360,7 @@ class PutRetentionResponse(_message.Message):
 
     @_builtins.property
     def policy(self) -> Global___RetentionPolicy:
-        """The policy in force."""
+        """The policy in force, or with dry_run the one that would be: for an owner without one, that of its groups or the save."""
 
     def __init__(
         self,
