@@ -142,12 +142,10 @@ class RecordService:
             wanted = RecordFilter(include_expired=True, include_superseded=True)
 
         def forget() -> memory_pb2.ForgetRecordsResponse:
-            matched = forgotten = 0
-            for owner in self._owners(who, request):
-                ids = self._meant(owner, request, wanted)
-                matched += len(ids)
-                forgotten += 0 if request.dry_run else self._store.forget(owner, ids)
-            return memory_pb2.ForgetRecordsResponse(matched=matched, forgotten=forgotten)
+            # All of them before any is forgotten: one owner may be unreadable.
+            meant = {owner: self._meant(owner, request, wanted) for owner in self._owners(who, request)}
+            forgotten = 0 if request.dry_run else sum(self._store.forget(owner, ids) for owner, ids in meant.items())
+            return memory_pb2.ForgetRecordsResponse(matched=sum(map(len, meant.values())), forgotten=forgotten)
 
         lasting = None if request.dry_run else memory_pb2.ForgetRecordsResponse
         return await self._once(who.save, request, forget, lasting=lasting)
@@ -213,9 +211,8 @@ class RecordService:
         def put() -> memory_pb2.PutRetentionResponse:
             owners = [owner] if owner else self._store.catalog(save).owners()
             after = self._groups.read(save).with_retention(owner, policy)
-            if request.dry_run:
-                dropped = sum(self._would_drop(who, after) for who in owners)
-            else:
+            dropped = sum(self._would_drop(who, after) for who in owners)  # before any change: one may be unreadable
+            if not request.dry_run:
                 self._groups.put_retention(save, owner, policy)
                 dropped = sum(map(self._store.trim, owners))
             in_force = after.retention_of(owner, after.of(owner)) if owner else after.retention

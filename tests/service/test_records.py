@@ -1,5 +1,7 @@
 """Records over a real socket: add, read, list, supersede, forget, share, groups, retention."""
 
+import shutil
+
 import pytest
 from client import failure
 from records_client import FACT, Records, at, m, wanted
@@ -629,3 +631,29 @@ def test_a_damaged_journal_is_data_loss_for_its_owner_alone(daemon, own_records)
     assert failure(lambda: own_records().get("m2")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
     assert failure(lambda: own_records().search("wolf")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
     assert own_records().found("wolf", own_records().other("a")) == ["m1"]
+
+
+def test_a_damaged_journal_is_never_left_out_in_silence_also_where_the_index_is_lost(daemon, own_records):
+    records = own_records()
+    listener = common_pb2.Actor(save_id=records.actor.save_id, actor_id="a listener")
+    records.add(m("m1", "wolf", audience=["*"]), m("m2", "wolf"))
+    records.add(m("m1", "wolf"), actor=listener)
+    daemon.stop()
+    journal = next(path for path in daemon.folder.rglob("records.jsonl") if len(path.read_bytes().splitlines()) == 2)
+    journal.write_bytes(journal.read_bytes().replace(b'"m1"', b'"mx"', 1))
+    shutil.rmtree(daemon.folder / "index", ignore_errors=True)
+    daemon.start()
+    records, everything = own_records(), memory_pb2.RecordFilter()
+    for call in (
+        lambda: records.list(all_owners=True),
+        lambda: records.forget(filter=everything, all_owners=True),
+        lambda: retention(records, memory_pb2.RetentionPolicy(max_records=1)),
+    ):
+        assert failure(call).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+    unbound = memory_pb2.GetRetentionRequest(save_id=records.actor.save_id)
+    assert not records.memory.GetRetention(unbound).own
+    assert records.listed(listener) == ["m1"]
+    answer = records.search("wolf", listener)
+    assert [hit.record.record_id for hit in answer.hits] == ["m1"]
+    assert common_pb2.DEGRADED_REASON_INDEX_DAMAGED in answer.degraded_reasons
+    assert records.found("wolf", listener, include_groups=False, include_shared=False) == ["m1"]
