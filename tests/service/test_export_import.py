@@ -137,6 +137,31 @@ def test_a_checkpoint_can_be_exported(client, save):
     assert client.text(mira(save + " copy")) == "then"
 
 
+def change_journals(daemon, change):
+    """What a crash, or a bad disk, does to the journals of records while no daemon runs."""
+    daemon.kill()
+    for journal in daemon.folder.rglob("records.jsonl"):
+        journal.write_bytes(change(journal.read_bytes()))
+    daemon.start()
+
+
+def test_a_save_can_be_exported_and_imported_right_after_a_kill_in_the_middle_of_a_write(daemon, save):
+    remember(daemon.client, save, "wolf", "the wolf was spared")
+    change_journals(daemon, lambda data: data + b'{"crc":"8d1f0a3c","row":{"n":2,"op"')
+    take_in(daemon.client, export(daemon.client, save)[1], save_id="copy")
+    assert recalled(daemon.client, "copy") == {"wolf": "the wolf was spared"}
+
+
+def test_what_nothing_could_import_is_not_exported(daemon, save):
+    for record_id in ("wolf", "bear"):
+        remember(daemon.client, save, record_id, "spared")
+    change_journals(daemon, lambda data: data.replace(b"wolf", b"wulf", 1))
+    failed = failure(lambda: export(daemon.client, save))
+    assert failed.kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+    assert (daemon.folder / failed.metadata["file"]).is_file()
+    assert "spared" not in failed.message
+
+
 def test_an_import_takes_the_id_in_the_file_where_none_is_given(daemon, save):
     daemon.client.write(mira(save), "mine")
     _, data, _ = export(daemon.client, save)
