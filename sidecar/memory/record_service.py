@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sidecar.errors import InvalidInput, Reason
-from sidecar.gen.lorekeeper.v1 import memory_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 from sidecar.memory.embedding_marks import EmbeddingMark, EmbeddingMarks, Item
 from sidecar.memory.groups import GroupStore, SaveGroups
 from sidecar.memory.kept_answers import KeptAnswers, mark_of
@@ -58,7 +58,9 @@ class RecordService:
         answers: KeptAnswers,
         paging: Paging,
         marks: EmbeddingMarks,
+        cuts_of: Callable[[str, Record], Sequence[common_pb2.Cut]],
     ) -> None:
+        """``cuts_of`` tells what of a record of a save cannot be found."""
         self._store = store
         self._groups = groups
         self._saves = saves
@@ -67,6 +69,7 @@ class RecordService:
         self._answers = answers
         self._paging = paging
         self._marks = marks
+        self._cuts_of = cuts_of
 
     async def AddRecords(self, request: memory_pb2.AddRecordsRequest, context: Any) -> memory_pb2.AddRecordsResponse:
         who = actor_from(request.actor)
@@ -74,12 +77,14 @@ class RecordService:
         def add() -> memory_pb2.AddRecordsResponse:
             self._check_threshold(request)
             given = self._new_records(who, request)
-            added = self._store.add(who.save, given, asked=mark_of(who.save, request))
+            added, dropped = self._store.add(who.save, given, asked=mark_of(who.save, request))
             items = [Item(owner, record, one.content_hash) for (owner, record), one in zip(given, added, strict=True)]
             if request.HasField("near_duplicate_threshold"):
                 self._marks.flag_from(items, request.near_duplicate_threshold)
             marks = self._marks.of_new(items)
-            return memory_pb2.AddRecordsResponse(records=list(map(_added_to, added, marks)))
+            return memory_pb2.AddRecordsResponse(
+                records=list(map(self._added_to, added, marks, items)), dropped=dropped
+            )
 
         return await self._once(who.save, request, add)
 
@@ -126,9 +131,10 @@ class RecordService:
                     reason=Reason.FIELD_INVALID,
                     field="replacement.owner",
                 )
-            added = self._store.supersede(who, record_id, record, asked=mark_of(who.save, request))
-            (mark,) = self._marks.of([Item(owner, record, added.content_hash)])
-            return memory_pb2.SupersedeRecordResponse(record=_added_to(added, mark))
+            (added,), dropped = self._store.supersede(who, record_id, record, asked=mark_of(who.save, request))
+            item = Item(owner, record, added.content_hash)
+            (mark,) = self._marks.of([item])
+            return memory_pb2.SupersedeRecordResponse(record=self._added_to(added, mark, item), dropped=dropped)
 
         return await self._once(who.save, request, supersede)
 
@@ -282,6 +288,15 @@ class RecordService:
         made = make_id(owner, source, record.head.moment) if source else random_id()
         return owner, replace(record, head=replace(record.head, record_id=made))
 
+    def _added_to(self, added: Added, mark: EmbeddingMark, item: Item) -> memory_pb2.AddedRecord:
+        return memory_pb2.AddedRecord(
+            record_id=added.record_id,
+            outcome=_CREATED if added.created else _UNCHANGED,
+            embedding_state=state_value(mark.state),
+            near_duplicate_of=mark.near_duplicate_of,
+            cuts=self._cuts_of(item.owner.save, item.record),
+        )
+
     def _marked(self, found: Sequence[Stored]) -> list[memory_pb2.Record]:
         marks = self._marks.of([Item(one.owner, one.record, one.entry.content_hash) for one in found])
         return list(map(record_to, found, marks))
@@ -332,15 +347,6 @@ class RecordService:
         policy = groups.retention_of(who, groups.of(who))
         with self._store.opened(who) as owner:
             return len(policy.dropped(owner.records().entries.values())) if policy else 0
-
-
-def _added_to(added: Added, mark: EmbeddingMark) -> memory_pb2.AddedRecord:
-    return memory_pb2.AddedRecord(
-        record_id=added.record_id,
-        outcome=_CREATED if added.created else _UNCHANGED,
-        embedding_state=state_value(mark.state),
-        near_duplicate_of=mark.near_duplicate_of,
-    )
 
 
 def _list_key(found: tuple[ActorId, Entry]) -> str:

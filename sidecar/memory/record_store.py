@@ -53,6 +53,13 @@ class Added:
     created: bool
 
 
+class Written(NamedTuple):
+    """What became of the records of a call, in their order, and how many the owners' retention dropped for them."""
+
+    records: list[Added]
+    dropped: int
+
+
 #: A record with more text than this is read again each time, so that what is kept stays bounded.
 KEPT_CHARS = 16_384
 
@@ -152,7 +159,7 @@ class RecordStore:
         *,
         field: str = "records[{}].record_id",
         asked: str = "",
-    ) -> list[Added]:
+    ) -> Written:
         """Add records, all or none; those that are there already change nothing. ``field`` names an id in errors.
         ``asked`` tells the call, where it has an idempotency key: what it added once, it never adds again.
 
@@ -164,7 +171,7 @@ class RecordStore:
         with self.opened_together([who for who, _ in batch]) as owners:
             return self._add(opened, owners, batch, field, asked)
 
-    def supersede(self, who: ActorId, record_id: str, replacement: Record, *, asked: str = "") -> Added:
+    def supersede(self, who: ActorId, record_id: str, replacement: Record, *, asked: str = "") -> Written:
         """Add a record that replaces another one. The same replacement again changes nothing. ``asked`` as in add.
 
         Raises NotFound, NotReady where it was replaced by another, AlreadyExists, LimitReached, Corrupt.
@@ -174,7 +181,7 @@ class RecordStore:
             if not owner.records().was_added(record.head.record_id, asked):
                 _require_current(_entry(owner, record_id), record.head.record_id)
             opened = self._open.save(who.save)
-            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)[0]
+            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)
 
     def archive(self, who: ActorId, turns: Sequence[Record], *, most: int) -> int:
         """Add archived turns of an actor's conversation, each once; the oldest beyond ``most`` are forgotten, and how
@@ -270,7 +277,7 @@ class RecordStore:
         batch: Sequence[tuple[ActorId, Record]],
         field: str,
         asked: str,
-    ) -> list[Added]:
+    ) -> Written:
         """Add records of locked owners."""
         fresh: dict[OpenOwner, dict[str, _New]] = {owner: {} for owner in owners.values()}
         added = [
@@ -280,9 +287,7 @@ class RecordStore:
         written = {owner: list(records.values()) for owner, records in fresh.items() if records}
         if written:
             self._write(opened, written, asked)
-            for owner in written:
-                self._trim(owner)
-        return added
+        return Written(added, sum(map(self._trim, written)))
 
     def _write(self, opened: OpenSave, written: Mapping[OpenOwner, Sequence[_New]], asked: str) -> None:
         for owner, records in written.items():

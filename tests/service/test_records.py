@@ -584,6 +584,31 @@ def test_retention_is_applied_at_once_and_after_each_addition(records):
     assert len(records.listed()) == 3
 
 
+def test_what_retention_drops_for_an_addition_is_told(records):
+    retention(records, memory_pb2.RetentionPolicy(max_records=2), records.actor)
+    assert records.add(m("a", importance=0.2), m("b", importance=0.3)).dropped == 0
+    assert records.add(m("least", importance=0.1)).dropped == 1
+    assert records.supersede("b", m("c", importance=0.9)).dropped == 1
+    assert records.listed(filter=wanted(include_superseded=True)) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("word " * 4_096, None),
+        ("word " * 4_097, 20_485),
+        ("x" * 100_000, None),
+        ("x" * 100_001, 100_000),
+        ("猫" * 2_048, None),
+        ("猫" * 2_049, 2_049),
+    ],
+)
+def test_what_of_a_record_cannot_be_found_by_words_is_told(records, text, kept):
+    added = records.add(m("long", text.strip(), payload_json="{}")).records[0]
+    assert [cut.what for cut in added.cuts] == ([] if kept is None else ["terms"])
+    assert kept is None or added.cuts[0].kept in (kept, kept - 1)
+
+
 def test_a_dry_run_counts_what_retention_would_really_drop(records):
     save = f"{records.actor.save_id} {records.actor.actor_id[:400]}"
     own = Records(records.client, common_pb2.Actor(save_id=save, actor_id="npc"))

@@ -29,11 +29,11 @@ def house(tmp_path):
 
 
 def add(house: House, *records, who=NPC):
-    return house.store.add(who.save, [(who, one) for one in records])
+    return house.store.add(who.save, [(who, one) for one in records]).records
 
 
 def add_to_many(house: House, *owners, record_id="m"):
-    return house.store.add("session", [(who, record(record_id, "the wolf")) for who in owners])
+    return house.store.add("session", [(who, record(record_id, "the wolf")) for who in owners]).records
 
 
 def journal_of(house: House, who=NPC) -> Path:
@@ -215,11 +215,11 @@ def test_since_when_a_record_is_superseded_is_known_when_its_successor_is_gone(h
 
 def test_superseding_again_in_the_same_way_changes_nothing_and_in_another_is_refused(house):
     add(house, record("old"))
-    assert house.store.supersede(NPC, "old", record("new")).created
-    assert not house.store.supersede(NPC, "old", record("new")).created
+    assert house.store.supersede(NPC, "old", record("new")).records[0].created
+    assert not house.store.supersede(NPC, "old", record("new")).records[0].created
     with pytest.raises(NotReady):
         house.store.supersede(NPC, "old", record("newer"))
-    assert house.store.supersede(NPC, "new", record("newer")).created
+    assert house.store.supersede(NPC, "new", record("newer")).records[0].created
 
 
 def test_what_does_not_exist_cannot_be_superseded_or_shared(house):
@@ -252,7 +252,7 @@ def test_what_is_kept_of_forgotten_records_is_bounded_and_never_dead_weight(tmp_
         with one.store.opened(NPC) as opened:
             assert not opened.worth_compacting()
     add(house, record("kept"))
-    assert house.again().store.add("session", [(NPC, record("c"))], asked="call c")[0].created
+    assert house.again().store.add("session", [(NPC, record("c"))], asked="call c").records[0].created
     assert house.again().ids(NPC) == ["kept"]
     house.again().store.add("session", [(NPC, record("a"))], asked="call a")
     assert house.again().ids(NPC) == ["a", "kept"]
