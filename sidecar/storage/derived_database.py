@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.storage.disk import require_no_link
 
 if TYPE_CHECKING:
     import sqlite3
@@ -94,6 +95,7 @@ class DerivedDatabase:
         if self._connection is None:
             if self._path is not None:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                require_no_link(self._path)
             self._connection = sqlite3.connect(
                 self._path or _IN_MEMORY, timeout=_BUSY_SECONDS, check_same_thread=False, cached_statements=32
             )
