@@ -454,6 +454,11 @@ def test_what_is_read_as_one_is_bounded(start_daemon, save, exported, name, cont
     assert (failed.reason, failed.metadata["limit"]) == ("ARCHIVE_TOO_LARGE", "saves.max_archive_object_bytes")
 
 
+def test_a_conflict_that_the_contract_does_not_have_is_refused_by_name(client, save, exported):
+    failed = failure(lambda: take_in(client, exported[1], save_id=f"{save} copy", conflict=9))
+    assert (failed.kind, failed.fields) == (("INVALID_ARGUMENT", "FIELD_INVALID"), ("header.conflict",))
+
+
 def test_an_archive_of_a_newer_version_is_refused(client, save, exported):
     data = rezipped(exported[1], with_manifest(lorekeeper_export=2))
     assert failure(lambda: take_in(client, data)).kind == ("FAILED_PRECONDITION", "ARCHIVE_TOO_NEW")
