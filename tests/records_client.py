@@ -96,6 +96,13 @@ class Records:
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
+    def until_indexed(self, count: int, seconds: float = 15.0) -> None:
+        """Return once the words of so many records of the save, and of no others, are in the index."""
+        deadline = time.monotonic() + seconds
+        while (self.status().terms_ready, self.status().orphan) != (count, 0):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
     def rebuild(self, **more: Any) -> list[Any]:
         return list(self.stub.RebuildIndex(search_pb2.RebuildIndexRequest(save_id=self.actor.save_id, **more)))
 

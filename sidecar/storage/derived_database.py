@@ -73,6 +73,10 @@ class DerivedDatabase:
         """Another one after every change of the content, by whomever it was made."""
         return self.run(lambda database: content_version(database, self._path))
 
+    def empty_log(self) -> None:
+        """Have what was removed leave the disk now: until then it lies in the log and in the pages behind it."""
+        self.run(lambda database: database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+
     def size(self) -> int:
         """Size of the file in bytes."""
         return self._path.stat().st_size if self._path and self._path.exists() else 0

@@ -1,6 +1,7 @@
 """Records over a real socket: add, read, list, supersede, forget, share, groups, retention."""
 
 import shutil
+import time
 
 import pytest
 from client import failure
@@ -634,6 +635,24 @@ def test_erasing_an_actor_forgets_its_records(records):
     assert records.found("wolf") == records.listed() == []
     assert records.found("wolf", records.other("a")) == ["m2"]
     assert records.add(m("m1", "another wolf")).records[0].outcome == CREATED
+
+
+def test_what_is_forgotten_leaves_the_disk_while_the_daemon_runs(daemon, own_records):
+    own_records().add(m("m1", "xylophone"), m("m2", "wolf"))
+    own_records().until_indexed(2)
+    assert files_with(daemon.folder, b"xyloph")
+    own_records().forget("m1")
+    own_records().until_indexed(1)
+    deadline = time.monotonic() + 10
+    while files_with(daemon.folder, b"xyloph"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert own_records().found("wolf") == ["m2"]
+
+
+def files_with(folder, word):
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "daemon.json"]
+    return [path.name for path in files if word in path.read_bytes()]
 
 
 def test_actors_that_only_have_records_are_listed(start_daemon, actor):
