@@ -10,8 +10,6 @@ for its owner alone.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +25,7 @@ from sidecar.memory.record_catalog import Catalog, KnownFacts
 from sidecar.memory.records import Record, Share, hash_of_row, record_row
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.sharing import merged_shares
+from sidecar.memory.whole_records import WholeRecords
 from sidecar.settings import RecordSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
@@ -60,10 +59,6 @@ class Written(NamedTuple):
     dropped: int
 
 
-#: A record with more text than this is read again each time, so that what is kept stays bounded.
-KEPT_CHARS = 16_384
-
-
 class _New(NamedTuple):
     """A record to be written, as its journal will hold it, and the hash of its content."""
 
@@ -91,8 +86,7 @@ class RecordStore:
         self._limits = limits
         self._retention = retention
         self._open = OpenSaves(disk, actors, saves, limits, known, report, self._tell)
-        self._records: OrderedDict[Entry, Record] = OrderedDict()
-        self._lock = threading.Lock()
+        self._whole = WholeRecords(most=limits.max_cached_records)
         self._listeners: list[Callable[[ActorId], None]] = []
 
     def listen(self, changed: Callable[[ActorId], None]) -> None:
@@ -111,16 +105,13 @@ class RecordStore:
         return next(self.stored_many(owner, [entry]))
 
     def stored_many(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Stored]:
-        """The whole records of entries whose owner is locked, read together where they lie together. Raises Corrupt."""
-        with self._lock:
-            known = [self._records.get(entry) for entry in entries]
-        missing = owner.whole([entry for entry, record in zip(entries, known, strict=True) if record is None])
-        for entry, record in zip(entries, known, strict=True):
-            yield Stored(owner.who, record or self._remember(entry, next(missing)), entry)
+        """The whole records of entries whose owner is locked. Raises Corrupt."""
+        whole = self._whole.of(owner, entries)
+        return (Stored(owner.who, record, entry) for entry, record in zip(entries, whole, strict=True))
 
     def remembered(self, owner: OpenOwner, entry: Entry) -> Stored | None:
         """The whole record of an entry where it is in memory."""
-        record = self._records.get(entry)
+        record = self._whole.kept(entry)
         return Stored(owner.who, record, entry) if record else None
 
     def owner_at_hand(self, who: ActorId) -> OpenOwner | None:
@@ -261,12 +252,12 @@ class RecordStore:
     def erased(self, who: ActorId) -> None:
         """Forget what is kept in memory: the owner's folder is gone."""
         self._open.erased(who)
-        self._forget_records()
+        self._whole.clear()
 
     def exchanged(self, save: str) -> None:
         """Read everything again: the folders of a save were exchanged (a restore) or removed."""
         self._open.exchanged(save)
-        self._forget_records()
+        self._whole.clear()
 
     # inside
 
@@ -307,7 +298,7 @@ class RecordStore:
         for owner, records in written.items():
             entries = owner.records().entries
             for one in records:
-                self._remember(entries[one.record.head.record_id], one.record)
+                self._whole.keep(entries[one.record.head.record_id], one.record)
 
     def _write_rows(self, opened: OpenSave, rows: Mapping[OpenOwner, Sequence[dict[str, Any]]]) -> None:
         if len(rows) == 1:
@@ -343,20 +334,6 @@ class RecordStore:
     def _tell(self, who: ActorId) -> None:
         for changed in self._listeners:
             changed(who)
-
-    def _forget_records(self) -> None:
-        with self._lock:
-            self._records.clear()
-
-    def _remember(self, entry: Entry, record: Record) -> Record:
-        if len(record.payload) + len(record.text) > KEPT_CHARS:
-            return record
-        with self._lock:
-            self._records[entry] = record
-            self._records.move_to_end(entry)
-            while len(self._records) > self._limits.max_cached_records:
-                self._records.popitem(last=False)
-        return record
 
 
 def _decided(owner: OpenOwner, record: Record, fresh: dict[str, _New], field: str, asked: str) -> Added:
