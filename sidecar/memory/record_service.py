@@ -109,7 +109,7 @@ class RecordService:
                 weight=lambda found: found[1].length + 500,
             )
             return memory_pb2.ListRecordsResponse(
-                records=self._marked([self._store.get(who, entry.head.record_id) for who, entry in chosen.items]),
+                records=self._marked(list(self._store.still_there(chosen.items))),
                 next_page_token=chosen.next_token,
                 total=len(matching),
             )

@@ -10,9 +10,11 @@ for its owner alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sidecar.diagnostics import Report
@@ -108,6 +110,16 @@ class RecordStore:
         """The whole records of entries whose owner is locked. Raises Corrupt."""
         whole = self._whole.of(owner, entries)
         return (Stored(owner.who, record, entry) for entry, record in zip(entries, whole, strict=True))
+
+    def still_there(self, found: Iterable[tuple[ActorId, Entry]]) -> Iterator[Stored]:
+        """The whole records of entries that were found a moment ago, those of one owner side by side; what was
+        forgotten since is left out. Raises Corrupt."""
+        for who, own in groupby(found, key=itemgetter(0)):
+            with self.opened(who) as owner:
+                now = owner.records().entries
+                known = ((now.get(entry.head.record_id), entry.content_hash) for _, entry in own)
+                same = [entry for entry, content in known if entry is not None and entry.content_hash == content]
+                yield from list(self.stored_many(owner, same))
 
     def remembered(self, owner: OpenOwner, entry: Entry) -> Stored | None:
         """The whole record of an entry where it is in memory."""

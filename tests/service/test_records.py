@@ -1,7 +1,9 @@
 """Records over a real socket: add, read, list, supersede, forget, share, groups, retention."""
 
 import shutil
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from client import failure
@@ -635,6 +637,26 @@ def test_erasing_an_actor_forgets_its_records(records):
     assert records.found("wolf") == records.listed() == []
     assert records.found("wolf", records.other("a")) == ["m2"]
     assert records.add(m("m1", "another wolf")).records[0].outcome == CREATED
+
+
+def test_a_list_never_fails_for_records_that_are_forgotten_meanwhile(records):
+    records.add(*(m(f"a{n}", "wolf") for n in range(100)))
+    done = threading.Event()
+
+    def come_and_go():
+        try:
+            for _ in range(40):
+                records.add(*(m(f"z{n}", "fox") for n in range(20)))
+                records.forget(*(f"z{n}" for n in range(20)))
+        finally:
+            done.set()
+
+    with ThreadPoolExecutor(1) as other:
+        going = other.submit(come_and_go)
+        while not done.is_set():
+            listed = records.listed(page_size=1_000)
+            assert [one for one in listed if one.startswith("a")] == sorted(f"a{n}" for n in range(100))
+        going.result()
 
 
 def test_what_is_forgotten_leaves_the_disk_while_the_daemon_runs(daemon, own_records):

@@ -281,6 +281,19 @@ def test_who_knows_a_record_already_keeps_the_better_kind_and_the_earlier_moment
     assert merged_shares([seen], [seen]) == ((seen,), 0)
 
 
+def test_of_what_was_found_a_moment_ago_only_what_was_not_forgotten_since_is_read(house):
+    add(house, record("kept", "wolf"), record("gone", "bear"), record("other", "fox"))
+    add(house, record("m"), who=OTHER)
+    found = []
+    for who in (NPC, OTHER):
+        with house.store.opened(who) as owner:
+            found += [(who, entry) for entry in owner.records().entries.values()]
+    house.store.forget(NPC, ["gone", "other"])
+    add(house, record("other", "another fox"))
+    there = list(house.store.still_there(found))
+    assert [(one.owner, one.record.head.record_id) for one in there] == [(NPC, "kept"), (OTHER, "m")]
+
+
 # retention
 
 
