@@ -390,7 +390,7 @@ class Rooms:
     def embedding_service(self) -> EmbeddingService:
         from sidecar.embedding.service import EmbeddingService
 
-        return EmbeddingService(self.engine, self.vectors, self._paging)
+        return EmbeddingService(self.engine, self.vectors, self._paging, self.search.behind)
 
     @property
     def _paging(self) -> Paging:

@@ -64,8 +64,7 @@ def _add_hit(
         share=share_to(hit.known.share) if hit.known.share else None,
         explanation=_explanation_to(hit, query) if query.explain else None,
     )
-    if hit.vector:
-        message.record.embedding_state = _number(hit.vector)
+    message.record.embedding_state = _number(hit.vector or 0)
 
 
 def _rerank_to(reranked: Reranked) -> search_pb2.RerankScore:
@@ -123,12 +122,14 @@ def _cuts(recalled: Recalled, query: Query, asked_limit: int) -> Iterator[common
         )
     if recalled.words_cut:
         yield words_cut("query", query.text)
-    if recalled.query_cut:
+    for cut in recalled.query_cuts:
+        limit = "embedding.max_tokens" if cut.unit == "tokens" else "embedding.max_text_chars"
         yield common_pb2.Cut(
             what="query_meaning",
-            unit="tokens",
-            dropped=recalled.query_cut,
-            detail="the end of the text was not read by the embedding model (embedding.max_tokens)",
+            unit=cut.unit,
+            kept=cut.kept,
+            dropped=cut.dropped,
+            detail=f"the end of the text was not read by the embedding model ({limit})",
         )
 
 

@@ -1143,6 +1143,7 @@ class CallToolResponse(_message.Message):
     DOCUMENT_VERSION_FIELD_NUMBER: _builtins.int
     RECORD_ID_FIELD_NUMBER: _builtins.int
     CUTS_FIELD_NUMBER: _builtins.int
+    DEGRADED_REASON_FIELD_NUMBER: _builtins.int
     result_json: _builtins.str
     """The answer for the model, as JSON text; for the memory tool with the keys Success, Message, Error, Version,
     MemoryLength and Memory.
@@ -1155,6 +1156,8 @@ class CallToolResponse(_message.Message):
     """The document's version after a call of the memory tool; absent for other tools."""
     record_id: _builtins.str
     """The record that was added or found unchanged by a call of the remember tool; else empty."""
+    degraded_reason: _common_pb2.DegradedReason.ValueType
+    """The gravest reason why the search tool found less than it could, as in SearchResponse; unspecified where there is none."""
     @_builtins.property
     def save(self) -> _common_pb2.SaveState:
         """The state of the save."""
@@ -1173,10 +1176,11 @@ class CallToolResponse(_message.Message):
         document_version: _builtins.int | None = ...,
         record_id: _builtins.str = ...,
         cuts: _abc.Iterable[_common_pb2.Cut] | None = ...,
+        degraded_reason: _common_pb2.DegradedReason.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_document_version", b"_document_version", "document_version", b"document_version", "save", b"save"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_document_version", b"_document_version", "cuts", b"cuts", "document_version", b"document_version", "reason", b"reason", "record_id", b"record_id", "result_json", b"result_json", "save", b"save", "succeeded", b"succeeded"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_document_version", b"_document_version", "cuts", b"cuts", "degraded_reason", b"degraded_reason", "document_version", b"document_version", "reason", b"reason", "record_id", b"record_id", "result_json", b"result_json", "save", b"save", "succeeded", b"succeeded"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__document_version: _TypeAlias = _typing.Literal["document_version"]  # noqa: Y015
     _WhichOneofArgType__document_version: _TypeAlias = _typing.Literal["_document_version", b"_document_version"]  # noqa: Y015
