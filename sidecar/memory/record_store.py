@@ -10,9 +10,11 @@ for its owner alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sidecar.diagnostics import Report
@@ -50,6 +52,13 @@ class Added:
     record_id: str
     content_hash: str
     created: bool
+
+
+class Written(NamedTuple):
+    """What became of the records of a call, in their order, and how many the owners' retention dropped for them."""
+
+    records: list[Added]
+    dropped: int
 
 
 class _New(NamedTuple):
@@ -102,6 +111,16 @@ class RecordStore:
         whole = self._whole.of(owner, entries)
         return (Stored(owner.who, record, entry) for entry, record in zip(entries, whole, strict=True))
 
+    def still_there(self, found: Iterable[tuple[ActorId, Entry]]) -> Iterator[Stored]:
+        """The whole records of entries that were found a moment ago, those of one owner side by side; what was
+        forgotten since is left out. Raises Corrupt."""
+        for who, own in groupby(found, key=itemgetter(0)):
+            with self.opened(who) as owner:
+                now = owner.records().entries
+                known = ((now.get(entry.head.record_id), entry.content_hash) for _, entry in own)
+                same = [entry for entry, content in known if entry is not None and entry.content_hash == content]
+                yield from list(self.stored_many(owner, same))
+
     def remembered(self, owner: OpenOwner, entry: Entry) -> Stored | None:
         """The whole record of an entry where it is in memory."""
         record = self._whole.kept(entry)
@@ -143,7 +162,7 @@ class RecordStore:
         *,
         field: str = "records[{}].record_id",
         asked: str = "",
-    ) -> list[Added]:
+    ) -> Written:
         """Add records, all or none; those that are there already change nothing. ``field`` names an id in errors.
         ``asked`` tells the call, where it has an idempotency key: what it added once, it never adds again.
 
@@ -155,7 +174,7 @@ class RecordStore:
         with self.opened_together([who for who, _ in batch]) as owners:
             return self._add(opened, owners, batch, field, asked)
 
-    def supersede(self, who: ActorId, record_id: str, replacement: Record, *, asked: str = "") -> Added:
+    def supersede(self, who: ActorId, record_id: str, replacement: Record, *, asked: str = "") -> Written:
         """Add a record that replaces another one. The same replacement again changes nothing. ``asked`` as in add.
 
         Raises NotFound, NotReady where it was replaced by another, AlreadyExists, LimitReached, Corrupt.
@@ -165,7 +184,7 @@ class RecordStore:
             if not owner.records().was_added(record.head.record_id, asked):
                 _require_current(_entry(owner, record_id), record.head.record_id)
             opened = self._open.save(who.save)
-            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)[0]
+            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)
 
     def archive(self, who: ActorId, turns: Sequence[Record], *, most: int) -> int:
         """Add archived turns of an actor's conversation, each once; the oldest beyond ``most`` are forgotten, and how
@@ -261,7 +280,7 @@ class RecordStore:
         batch: Sequence[tuple[ActorId, Record]],
         field: str,
         asked: str,
-    ) -> list[Added]:
+    ) -> Written:
         """Add records of locked owners."""
         fresh: dict[OpenOwner, dict[str, _New]] = {owner: {} for owner in owners.values()}
         added = [
@@ -271,9 +290,7 @@ class RecordStore:
         written = {owner: list(records.values()) for owner, records in fresh.items() if records}
         if written:
             self._write(opened, written, asked)
-            for owner in written:
-                self._trim(owner)
-        return added
+        return Written(added, sum(map(self._trim, written)))
 
     def _write(self, opened: OpenSave, written: Mapping[OpenOwner, Sequence[_New]], asked: str) -> None:
         for owner, records in written.items():

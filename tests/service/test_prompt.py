@@ -316,6 +316,24 @@ def test_what_a_search_finds_stands_in_the_prompt_as_data_and_nothing_from_the_f
     assert prompt.degraded_reason == common_pb2.DEGRADED_REASON_NO_MODEL
 
 
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [
+        ('{"note": "She", "deeds": ["lent me a lamp"]}', "She lent me a lamp"),
+        ('{"affinity": 0.75, "toward": "Ada"}', '{"affinity": 0.75, "toward": "Ada"}'),
+        ("{}", "friend"),
+    ],
+)
+def test_a_record_without_a_text_is_recalled_with_what_its_payload_says(chat, actor, shared_daemon, payload, shown):
+    now = common_pb2.Moment(timeline_id="world", tick=7)
+    record = memory_pb2.NewRecord(
+        scope="personal", kind=memory_pb2.RECORD_KIND_FACT, payload_json=payload, tags=["friend"], moment=now
+    )
+    shared_daemon.client.memory.AddRecords(memory_pb2.AddRecordsRequest(actor=actor, records=[record]))
+    (recalled,) = parts(chat.prompt(actor, "friend?", recall=role_pb2.RecallOptions(), moment=now), RECALLED)
+    assert f"- [tick 7] {shown}\n" in recalled
+
+
 def test_a_recall_that_cannot_be_made_is_told(chat, actor):
     prompt = chat.prompt(actor, "Hi", recall=role_pb2.RecallOptions(limit=3))
     assert parts(prompt, RECALLED) == []
