@@ -151,12 +151,11 @@ class Index:
 
     def uses(self, texts: Sequence[bytes], *, but: str | None = None) -> set[bytes] | None:
         """Which of a few texts any record has, those of the owner ``but`` left out; None where that cannot be told."""
-        query = f"SELECT DISTINCT text FROM words WHERE text IN ({','.join('?' * len(texts))})"
-        given: tuple[Any, ...] = tuple(texts)
-        if but is not None:
-            query, given = f"{query} AND NOT {_OWN}", (*texts, but)
-        found = self._database.run(lambda database: database.execute(query, given).fetchall())
-        return None if found is None else {row[0] for row in found}
+        return self._database.run(lambda database: _uses(database, texts, but=but))
+
+    def surely_uses(self, texts: Sequence[bytes]) -> set[bytes] | None:
+        """The same; None also where the words of any owner may be missing here."""
+        return self._database.run(lambda database: None if _unfinished(database) else _uses(database, texts))
 
     def write(self, updates: Iterable[OwnerUpdate]) -> list[bytes] | None:
         """Take in what changed, in one transaction; the texts that were removed, or None where it failed."""
@@ -171,11 +170,6 @@ class Index:
         if removed:
             self._database.empty_log()
         return removed
-
-    def unfinished(self) -> bool:
-        """Whether the words of any owner may be missing here."""
-        query = "SELECT count(*) FROM owners WHERE size < 0"
-        return bool(self._database.run(lambda database: database.execute(query).fetchone()[0]) or 0)
 
     def distrust(self) -> None:
         """Take what is known of owners for unfinished, so that it is compared with their journals."""
@@ -196,6 +190,18 @@ class Index:
     def delete(self) -> None:
         """Throw the file away."""
         self._database.delete()
+
+
+def _uses(database: sqlite3.Connection, texts: Sequence[bytes], *, but: str | None = None) -> set[bytes]:
+    query = f"SELECT DISTINCT text FROM words WHERE text IN ({','.join('?' * len(texts))})"
+    given: tuple[Any, ...] = tuple(texts)
+    if but is not None:
+        query, given = f"{query} AND NOT {_OWN}", (*texts, but)
+    return {row[0] for row in database.execute(query, given).fetchall()}
+
+
+def _unfinished(database: sqlite3.Connection) -> bool:
+    return bool(database.execute("SELECT count(*) FROM owners WHERE size < 0").fetchone()[0])
 
 
 def _write(database: sqlite3.Connection, updates: Iterable[OwnerUpdate]) -> list[bytes]:

@@ -62,8 +62,8 @@ class Indexes:
         """Those of a few texts that certainly no record of any save has."""
         unused = list(texts)
         for name in self._saves() if unused else ():
-            index = self._at(name)
-            used = None if index.unfinished() else index.uses(unused)
+            # One look: between two the words of the save might be taken away, to be cut in another language.
+            used = self._at(name).surely_uses(unused)
             unused = [] if used is None else [text for text in unused if text not in used]
             if not unused:
                 break  # mostly the first one knows them all

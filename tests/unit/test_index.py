@@ -306,3 +306,18 @@ def test_words_cut_in_another_way_leave_no_doubt_that_a_text_is_still_used(house
     assert again.indexes.unused(texts[:5]) == []
     again.index_now()
     assert again.indexes.unused([b"x" * 32]) == [b"x" * 32]
+
+
+def test_words_that_are_taken_away_meanwhile_make_no_text_unused(house, monkeypatch):
+    house.index_now()
+    index = house.indexes.of("session")
+    texts = [text for _, text in index.texts()][:5]
+    looked_at = index._database.run
+
+    def look_and_take_away(work):
+        answer = looked_at(work)
+        looked_at(lambda database: database.executescript("DELETE FROM words; UPDATE owners SET size = -1"))
+        return answer
+
+    monkeypatch.setattr(index._database, "run", look_and_take_away)
+    assert house.indexes.unused(texts) == []
