@@ -9,6 +9,7 @@ What a player asked to forget must not be sent again: whatever may have removed 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sidecar.memory.document import Document
 
@@ -53,8 +54,20 @@ def view_memory(document: Document, snapshot: MemorySnapshot | None) -> MemoryVi
 
 
 def may_forget(document: Document, snapshot: MemorySnapshot) -> bool:
-    """Whether text of the snapshot may have been forgotten since it was taken."""
-    newer = [version for version in document.versions if version.number > snapshot.version]
-    if document.version < snapshot.version or len(newer) != document.version - snapshot.version:
+    """Whether text of the snapshot may have been forgotten since it was taken.
+
+    So it is, too, where the snapshot's version is not kept any more, or is of a document that began anew.
+    """
+    seen = [version for version in document.versions if version.number >= snapshot.version]
+    if not seen or (seen[0].number, seen[0].content) != (snapshot.version, snapshot.text):
         return True
-    return any(version.action not in _KEEPING for version in newer)
+    return any(
+        after.action not in _KEEPING or (after.action == "str_replace" and _only_removes(before.content, after.content))
+        for before, after in pairwise(seen)
+    )
+
+
+def _only_removes(before: str, after: str) -> bool:
+    """Whether all that is left stood there before, in this order: text was taken away and none put in its place."""
+    rest = iter(before)
+    return len(after) < len(before) and all(letter in rest for letter in after)

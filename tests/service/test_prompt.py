@@ -174,6 +174,25 @@ def test_what_was_to_be_forgotten_is_not_sent_again(chat, actor, shared_daemon):
     assert parts(prompt, MEMORY)[0].endswith("Bo likes meat.")
 
 
+def test_a_document_that_was_reset_is_not_sent_again(chat, actor, shared_daemon):
+    client = shared_daemon.client
+    client.write(actor, "Ada likes fish.")
+    folded(chat, actor)
+    client.memory.ResetDocument(memory_pb2.ResetDocumentRequest(actor=actor))
+    client.write(actor, "Bo likes meat.")
+    client.append(actor, "Bo sings.")
+    prompt = chat.prompt(actor, "Hi")
+    assert not any("fish" in message.content for message in prompt.messages)
+    assert parts(prompt, MEMORY)[0].endswith("Bo likes meat.\nBo sings.")
+
+
+def test_text_that_was_replaced_by_nothing_is_not_sent_again(chat, actor, shared_daemon):
+    shared_daemon.client.write(actor, "Ada likes fish. Bo likes fish.")
+    folded(chat, actor)
+    shared_daemon.client.edit(actor, str_replace(" likes fish", "", replace_all=True))
+    assert not any("fish" in message.content for message in chat.prompt(actor, "Hi").messages)
+
+
 def test_a_line_that_is_sent_once_more_stands_in_the_prompt_once(chat, actor):
     chat.append(actor, ("user", "a"), ("assistant", "b"), ("user", "Hello?"))
     prompt = chat.prompt(actor, "Hello?")
