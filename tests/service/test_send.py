@@ -368,6 +368,14 @@ def test_a_line_that_is_sent_again_is_stored_once(game, server):
     assert [message["content"] for message in server.turns[1].messages].count("Hello") == 1
 
 
+def test_history_that_a_chat_window_borrows_never_reaches_the_disk(game, server):
+    game.put_role(history=False)
+    server.play(stream("Hi"))
+    game.send("Hello", source_tag="Chat", persist=True)
+    listed = game.stub.ListMessages(chat_pb2.ListMessagesRequest(actor=game.actor)).messages
+    assert [(message.content, message.persisted) for message in listed] == [("Hello", False), ("Hi", False)]
+
+
 def test_attachments_are_told_by_name_only(game, server):
     note = chat_pb2.Attachment(name="map.png", media_type="image/png", bytes=9)
     game.send("Look", attachments=[note])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sidecar.chat.backends.failures import FailureKind
 from sidecar.chat.history import Added
 from sidecar.chat.prompts import repeats_last
-from sidecar.chat.roles import Role, ToolResults
+from sidecar.chat.roles import Role, ToolResults, for_source
 from sidecar.chat.rows import Kind, Row
 from sidecar.chat.turns.events import Failed, TurnFailed, turn_failure
 from sidecar.chat.turns.input import TurnInput
@@ -39,11 +39,12 @@ class Kept:
 
 
 class Ledger:
-    """The rows of one turn."""
+    """The rows of one turn. ``role`` is the actor's, before the line's source lends it anything."""
 
     def __init__(self, parts: TurnParts, who: ActorId, role: Role, turn: TurnInput) -> None:
         self._who = who
-        self._role = role
+        self._role = for_source(role, turn.asked.line.source)
+        self._persisted = turn.persists(role)
         self._turn = turn
         self._conversations = parts.conversations
         self._histories = parts.histories
@@ -120,7 +121,7 @@ class Ledger:
             content,
             input_id=self._turn.input_id,
             moment=self._turn.moment,
-            persisted=self._turn.persists(self._role),
+            persisted=self._persisted,
         )
         return row._replace(speaker=self._turn.speaker) if kind is Kind.USER and key == USER else row
 

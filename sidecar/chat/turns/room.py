@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
-from sidecar.chat.roles import for_source
 from sidecar.chat.turns.calling import AskGame
 from sidecar.chat.turns.events import Tell, TurnFailed
 from sidecar.chat.turns.folding import Folding
@@ -66,7 +65,6 @@ class ActorTurns:
         self._parts.background.start(self._keep(turn))
 
     async def _keep(self, turn: TurnInput) -> None:
-        role = for_source(self._parts.roles.get(self._who.role), turn.asked.line.source)
-        ledger = Ledger(self._parts, self._who, role, turn)
+        ledger = Ledger(self._parts, self._who, self._parts.roles.get(self._who.role), turn)
         with contextlib.suppress(TurnFailed, LorekeeperError):
             await self._parts.workers.run(self._who, ledger.keep_line)
