@@ -20,6 +20,7 @@ from typing import Any
 from sidecar.chat.role_changes import Changes, changed_role
 from sidecar.chat.roles import BUILT_IN_ROLES, Role, normal_role_id, role_policy
 from sidecar.errors import Corrupt, InvalidInput, LimitReached, Reason
+from sidecar.memory.canonical_json import parse
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 
@@ -127,9 +128,10 @@ class RoleStore:
 def read_roles_file(file: Path) -> dict[str, KnownRole]:
     """The roles of the game's own file. Raises InvalidInput, which names the field at fault."""
     try:
-        value = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise _bad_file(file, "it cannot be read as JSON") from error
+        data = file.read_bytes()
+        value = parse(data.decode(json.detect_encoding(data)), "roles")
+    except (OSError, UnicodeError) as error:
+        raise _bad_file(file, "it cannot be read as text") from error
     roles = value.get("roles") if isinstance(value, dict) else None
     if not isinstance(roles, list) or not all(isinstance(role, dict) for role in roles):
         raise _bad_file(file, 'it must be an object with a list of objects, {"roles": [{"role_id": …}]}')
@@ -137,9 +139,12 @@ def read_roles_file(file: Path) -> dict[str, KnownRole]:
 
 
 def _known(roles: Iterable[dict[str, Any]], source: RoleSource) -> dict[str, KnownRole]:
-    known = {}
-    for changes in roles:
-        role = changed_role(changes)
+    known: dict[str, KnownRole] = {}
+    for place, changes in enumerate(roles):
+        role = changed_role(changes, f"roles[{place}]")
+        if role.role_id in known:
+            field = f"roles[{place}].role_id"
+            raise InvalidInput(f"{field} stands twice; write each role once", reason=Reason.FIELD_INVALID, field=field)
         known[role.role_id] = KnownRole(role, changes, source)
     return known
 
