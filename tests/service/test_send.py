@@ -11,7 +11,7 @@ from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, common_pb2, save_pb2, save_pb2_grpc, system_pb2
+from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, common_pb2, role_pb2, save_pb2, save_pb2_grpc, system_pb2
 
 
 @pytest.fixture
@@ -488,6 +488,10 @@ def test_a_directive_in_the_text_is_obeyed_where_the_role_allows_it(game, server
         ({"tool_choice": chat_pb2.TOOL_CHOICE_NAMED}, "input.tool_name"),
         ({"temperature": 3.0}, "input.temperature"),
         ({"timeout_ms": 0}, "input.timeout_ms"),
+        ({"allowed_tools": role_pb2.AllowedTools(names=["x"] * 257)}, "input.allowed_tools"),
+        ({"attachments": [chat_pb2.Attachment(name="a\nb")]}, "input.attachments[0].name"),
+        ({"attachments": [chat_pb2.Attachment(media_type="x" * 513)]}, "input.attachments[0].media_type"),
+        ({"attachments": [chat_pb2.Attachment(bytes=-1)]}, "input.attachments[0].bytes"),
     ],
 )
 def test_a_wrong_field_is_named_and_nothing_is_stored(game, values, field):
