@@ -22,7 +22,7 @@ from sidecar.chat.roles import BUILT_IN_ROLES, Role, normal_role_id, role_policy
 from sidecar.errors import Corrupt, InvalidInput, LimitReached, Reason
 from sidecar.memory.canonical_json import parse
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import objects_in, read_json, write_json
 
 _FORMAT = 1
 _FILE = "roles.json"
@@ -56,7 +56,7 @@ class RoleStore:
         self._disk = disk
         self._path = disk.root / _FILE
         self._max_roles = max_roles
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._base = {role_id: KnownRole(role, {}, RoleSource.BUILT_IN) for role_id, role in BUILT_IN_ROLES.items()}
         self._base |= from_file or {}
         self._read: dict[str, KnownRole] | None = None
@@ -65,7 +65,8 @@ class RoleStore:
     def _put(self) -> dict[str, KnownRole]:
         """What calls have put. Raises Corrupt where ``roles.json`` cannot be read, at every call until it can."""
         if self._read is None:
-            self._read = self._load()
+            with self._lock:
+                self._read = self._read or self._load()
         return self._read
 
     def get(self, role_id: str) -> Role:
@@ -116,8 +117,8 @@ class RoleStore:
     def _load(self) -> dict[str, KnownRole]:
         stored = read_json(self._disk, self._path)
         try:
-            return _known(stored["roles"] if stored else (), RoleSource.CALL)
-        except (InvalidInput, KeyError, TypeError) as error:
+            return _known(objects_in(stored, "roles"), RoleSource.CALL)
+        except (InvalidInput, ValueError) as error:
             raise Corrupt(
                 f"'{_FILE}' cannot be read and was left as it is; mend it, or move it away and put the roles again",
                 reason=Reason.STORAGE_CORRUPT,
@@ -132,9 +133,10 @@ def read_roles_file(file: Path) -> dict[str, KnownRole]:
         value = parse(data.decode(json.detect_encoding(data)), "roles")
     except (OSError, UnicodeError) as error:
         raise _bad_file(file, "it cannot be read as text") from error
-    roles = value.get("roles") if isinstance(value, dict) else None
-    if not isinstance(roles, list) or not all(isinstance(role, dict) for role in roles):
-        raise _bad_file(file, 'it must be an object with a list of objects, {"roles": [{"role_id": …}]}')
+    try:
+        roles = objects_in(value if isinstance(value, dict) else {}, "roles")
+    except ValueError as error:
+        raise _bad_file(file, 'it must be an object with a list of objects, {"roles": [{"role_id": …}]}') from error
     return _known(roles, RoleSource.FILE)
 
 

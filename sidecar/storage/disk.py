@@ -137,10 +137,11 @@ class FileDisk:
                 return file.read() if length is None else file.read(length)
 
     def size(self, path: Path) -> int:
-        try:
-            return path.stat(follow_symlinks=False).st_size
-        except FileNotFoundError:
-            return 0
+        with self._told(path):
+            try:
+                return path.stat(follow_symlinks=False).st_size
+            except FileNotFoundError:
+                return 0
 
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)

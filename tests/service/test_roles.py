@@ -182,15 +182,16 @@ def test_a_roles_file_of_no_use_stops_the_start_and_says_why(make_daemon, tmp_pa
     assert told in daemon.stderr
 
 
-def test_stored_roles_that_cannot_be_read_are_told_and_left_alone(daemon):
+@pytest.mark.parametrize("content", [b"{broken", b"{}", b'{"roles": {}}', b'{"roles": [1]}'])
+def test_stored_roles_that_cannot_be_read_are_told_and_left_alone(daemon, content):
     Chat(daemon.client).put_role("Guard")
     assert daemon.stop() == 0
     file = daemon.folder / "roles.json"
-    file.write_bytes(b"{broken")
+    file.write_bytes(content)
     chat = Chat(daemon.start().client)
     assert failure(lambda: chat.role("Guard")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
     assert failure(lambda: chat.put_role("Guard")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
-    assert file.read_bytes() == b"{broken"
+    assert file.read_bytes() == content
 
 
 def test_the_memory_tool_follows_the_role_that_was_put(daemon, chat, actor):
