@@ -120,7 +120,8 @@ class RoleStore:
             return _known(objects_in(stored, "roles"), RoleSource.CALL)
         except (InvalidInput, ValueError) as error:
             raise Corrupt(
-                f"'{_FILE}' cannot be read and was left as it is; mend it, or move it away and put the roles again",
+                f"'{_FILE}' cannot be read and was left as it is; mend it, or stop the daemon, run 'lorekeeper repair' "
+                "and put the roles again",
                 reason=Reason.STORAGE_CORRUPT,
                 file=_FILE,
             ) from error

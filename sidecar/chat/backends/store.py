@@ -106,7 +106,8 @@ class BackendStore:
             backends = [backend_from_json(value) for value in objects_in(stored, "backends")]
         except (InvalidInput, ValueError) as error:
             raise Corrupt(
-                f"'{_FILE}' cannot be read and was left as it is; mend it, or move it away and put the backends again",
+                f"'{_FILE}' cannot be read and was left as it is; mend it, or stop the daemon, run 'lorekeeper repair' "
+                "and put the backends again",
                 reason=Reason.STORAGE_CORRUPT,
                 file=_FILE,
             ) from error
