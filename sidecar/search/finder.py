@@ -5,9 +5,11 @@ Runs on the event loop, or by :meth:`Finder.from_thread` in a thread of the call
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
+from typing import TypeVar
 
 from sidecar.diagnostics import Diagnostic, Report
 from sidecar.errors import LorekeeperError, NotReady, Reason, Unavailable
@@ -15,10 +17,11 @@ from sidecar.search.at_hand import NotAtHand, is_quick
 from sidecar.search.meaning import NOT_ASKED, Meaning, Meanings
 from sidecar.search.options import Mode
 from sidecar.search.outcome import Degraded, Recalled
-from sidecar.search.recall import Query, Recall
+from sidecar.search.recall import Earlier, Query, Recall
 from sidecar.search.terms import says_something
 from sidecar.storage.workers import OwnKey, Workers
 
+T = TypeVar("T")
 _WITHOUT_VECTORS = (Degraded.INDEX_UNAVAILABLE, Degraded.SCAN_LIMIT)
 
 
@@ -41,11 +44,11 @@ class Finder:
         Unavailable where it fails.
         """
         with self._meanings.searching():
-            meaning = await self._meanings.of(query.text) if _asks_meaning(query) else NOT_ASKED
+            meaning, earlier = await self._meant(query)
             semantic |= query.options.mode is Mode.VECTOR
             if semantic:
                 _require(meaning.error)
-            found = await self._found(query, meaning)
+            found = await self._found(query, meaning, earlier)
         if semantic:
             _require_vectors(found)
         self._report(_event(found))
@@ -58,11 +61,30 @@ class Finder:
         self._report(_event(found))
         return found
 
-    async def _found(self, query: Query, meaning: Meaning) -> Recalled:
-        if is_quick(query):
+    async def _meant(self, query: Query) -> tuple[Meaning, Earlier | None]:
+        """What a query means, and what words find while the model is asked."""
+        if not _asks_meaning(query):
+            return NOT_ASKED, None
+        if not self._meanings.ready or self._meanings.known(query.text):
+            return await self._meanings.of(query.text), None
+        return await asyncio.gather(self._meanings.of(query.text), self._by_words(query))
+
+    async def _by_words(self, query: Query) -> Earlier | None:
+        """None where it cannot be had: then the answer will tell why."""
+        with suppress(LorekeeperError):
+            return await self._run(query, lambda recall: recall.by_words(query), quick=is_quick(query))
+        return None
+
+    async def _found(self, query: Query, meaning: Meaning, earlier: Earlier | None) -> Recalled:
+        quick = is_quick(query) and (earlier is None or earlier.by is self._recall_at_hand)
+        return await self._run(query, lambda recall: recall.run(query, meaning, earlier), quick=quick)
+
+    async def _run(self, query: Query, work: Callable[[Recall], T], *, quick: bool) -> T:
+        """What work makes of it: at once, if that is worth trying and goes, or in a thread."""
+        if quick:
             with suppress(NotAtHand):
-                return self._recall_at_hand.run(query, meaning)
-        return await self._workers.run(OwnKey(query.who.save), lambda: self._recall.run(query, meaning))
+                return work(self._recall_at_hand)
+        return await self._workers.run(OwnKey(query.who.save), lambda: work(self._recall))
 
 
 def _asks_meaning(query: Query) -> bool:

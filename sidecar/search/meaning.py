@@ -54,12 +54,9 @@ class Meanings:
 
     async def of(self, text: str) -> Meaning:
         """The meaning of a query; what prevents it is told in the answer and never raised."""
-        begun, engine = perf_counter(), self._engine
-        reused = engine.identity is not None and engine.queries.holds(
-            engine.identity, text_hash(text[: engine.settings.max_text_chars])
-        )
+        begun, reused = perf_counter(), self.known(text)
         try:
-            answer = await engine.embed(EmbeddingKind.QUERY, [text.replace("\0", " ")], within=self._seconds)
+            answer = await self._engine.embed(EmbeddingKind.QUERY, [text.replace("\0", " ")], within=self._seconds)
         except InvalidInput:
             return NOT_ASKED  # a blank text means nothing
         except LorekeeperError as error:
@@ -70,6 +67,18 @@ class Meanings:
             milliseconds=(perf_counter() - begun) * 1_000,
             reused=reused,
             dropped=sum(cut.dropped for cut in answer.cuts),
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Whether a model is there to be asked."""
+        return self._engine.identity is not None
+
+    def known(self, text: str) -> bool:
+        """Whether the meaning of a query is at hand: it was asked before."""
+        engine = self._engine
+        return engine.identity is not None and engine.queries.holds(
+            engine.identity, text_hash(text[: engine.settings.max_text_chars])
         )
 
     def from_thread(self, text: str) -> Meaning:

@@ -4,7 +4,8 @@
                                           meaning ┴→ one score → order for the game → hits
 
 All owners of a query are locked while it runs, so that every channel sees one moment of the save. The query's own
-vector is made before. Hits are the stored records. Whatever of meaning fails costs meaning, never the answer.
+vector is made before; what words find is found meanwhile, and counts where the owners are then as they were. Hits are
+the stored records. Whatever of meaning fails costs meaning, never the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from sidecar.memory.records import EVERYONE, searched_text
 from sidecar.search.access import OWN, SOURCE, Known, Reach, by_share
 from sidecar.search.meaning import NOT_ASKED, Meaning
 from sidecar.search.options import Options
-from sidecar.search.outcome import Degraded, Hit, Recalled, Stage
+from sidecar.search.outcome import Degraded, Hit, Recalled, Stage, StageReport
 from sidecar.search.owner_view import OwnerView
 from sidecar.search.ranking import Ranking
 from sidecar.search.rerank import Now, Reranked, Reranker, rerank
@@ -68,12 +69,31 @@ class _Looked:
 
 
 @dataclass(frozen=True, slots=True)
+class ByWords:
+    """The rows that a query may see, ranked by words."""
+
+    visible: Visible
+    ranking: Ranking
+    words_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What words found before the query's meaning was known, and who found it; it holds as long as ``true_of`` is the
+    same."""
+
+    by: Recall
+    true_of: object
+    words: ByWords
+    stages: Sequence[StageReport]
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """What all channels found among the rows that a query may see; ``degraded`` grows until the answer is made."""
 
     looked: dict[ActorId, _Looked]
-    visible: Visible
-    ranking: Ranking
+    words: ByWords
     similar: Similar
     degraded: list[Degraded]
 
@@ -84,8 +104,6 @@ class Searched(Protocol):
     def catalog(self, save: str) -> Catalog: ...
 
     def opened(self, who: ActorId) -> AbstractContextManager[OpenOwner]: ...
-
-    def stored(self, owner: OpenOwner, entry: Entry) -> Stored: ...
 
     def stored_many(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Stored]: ...
 
@@ -122,39 +140,57 @@ class Recall:
         self._rerank = reranker
         self._clock = clock
 
-    def run(self, query: Query, meaning: Meaning = NOT_ASKED) -> Recalled:
+    def by_words(self, query: Query) -> Earlier:
+        """What can be found before the query's meaning is known, for :meth:`run`; raises as that does."""
+        stages = Stages(self._clock)
+        with ExitStack() as stack:
+            looked, _ = self._looked_at(query, stack)
+            words = self._by_words(query, looked, query.options, stages)
+            return Earlier(self, self._true_of(query, looked, query.options), words, stages.told)
+
+    def run(self, query: Query, meaning: Meaning = NOT_ASKED, earlier: Earlier | None = None) -> Recalled:
         """The answer; ``meaning`` is what the query's text means.
 
         Raises Corrupt where an owner that was named cannot be read.
         """
         stages = Stages(self._clock)
         with ExitStack() as stack:
-            catalog = self._store.catalog(query.who.save)
-            groups, damaged = self._groups_of(query)
-            looked, unread = self._looked_at(query, groups, catalog, stack)
-            degraded = [*damaged, *unread]
+            looked, degraded = self._looked_at(query, stack)
             state = self._saves.state(query.who.save)
-            snapshot = sum(len(one.owner.records().entries) for one in looked.values())
-            visible, rank = self._visible(query, looked, snapshot, stages)
-            asked = self._words.analyzer(query.who.save).query(query.text) if query.text else None
             options = query.options if meaning.vector is not None else query.options.by_words_only()
-            ranking = rank(visible, asked.words if asked else None, options)
-            found = ranking.find_words()
-            stages.add(Stage.WORDS, snapshot, found if asked else len(visible))
-            by_meaning = self._by_meaning(visible, ranking, meaning, stages)
+            if earlier is not None and earlier.true_of == self._true_of(query, looked, options):
+                words = earlier.words
+                stages.told.extend(earlier.stages)
+            else:
+                words = self._by_words(query, looked, options, stages)
+            by_meaning = self._by_meaning(words, meaning, stages)
             degraded += [*meaning.degraded, *by_meaning.degraded]
-            hits = self._hits(query, _Found(looked, visible, ranking, by_meaning, degraded), stages)
+            hits = self._hits(query, _Found(looked, words, by_meaning, degraded), stages)
             return Recalled(
                 state=state,
                 hits=hits,
                 stages=stages.told,
                 degraded=list(dict.fromkeys(degraded)),
                 options=options,
-                weights=ranking.weights,
+                weights=words.ranking.weights,
                 identity=meaning.identity,
-                words_cut=asked is not None and asked.cut,
+                words_cut=words.words_cut,
                 query_cut=meaning.dropped,
             )
+
+    def _true_of(self, query: Query, looked: dict[ActorId, _Looked], options: Options) -> object:
+        """What words find of a query depends on this, and on the query."""
+        rows = [(one.owner, one.owner.records().last, one.reach) for one in looked.values()]
+        return options, self._words.version(query.who.save), rows
+
+    def _by_words(self, query: Query, looked: dict[ActorId, _Looked], options: Options, stages: Stages) -> ByWords:
+        snapshot = sum(len(one.owner.records().entries) for one in looked.values())
+        visible, rank = self._visible(query, looked, snapshot, stages)
+        asked = self._words.analyzer(query.who.save).query(query.text) if query.text else None
+        ranking = rank(visible, asked.words if asked else None, options)
+        found = ranking.find_words()
+        stages.add(Stage.WORDS, snapshot, found if asked else len(visible))
+        return ByWords(visible, ranking, words_cut=asked is not None and asked.cut)
 
     def _groups_of(self, query: Query) -> tuple[Sequence[Group], list[Degraded]]:
         """The groups of who asks. A file that cannot be read costs what they recall, never what the actor does."""
@@ -165,10 +201,10 @@ class Recall:
         except Corrupt:
             return (Group(EVERYONE),), [Degraded.GROUPS_DAMAGED]
 
-    def _looked_at(
-        self, query: Query, groups: Sequence[Group], catalog: Catalog, stack: ExitStack
-    ) -> tuple[dict[ActorId, _Looked], list[Degraded]]:
-        degraded: list[Degraded] = []
+    def _looked_at(self, query: Query, stack: ExitStack) -> tuple[dict[ActorId, _Looked], list[Degraded]]:
+        """The owners that a query looks at, locked until the stack ends, and what of them cannot be read."""
+        catalog = self._store.catalog(query.who.save)
+        groups, degraded = self._groups_of(query)
         looked = {}
         for who, reach in sorted(_reaches(query, groups, catalog).items(), key=lambda item: lock_order(item[0])):
             try:
@@ -201,30 +237,34 @@ class Recall:
         texts = (searched_text(stored.record) for stored in self._store.stored_many(owner, entries))
         return part.only(row for row, text in zip(part.rows, texts, strict=True) if query.wanted.holds_text(text))
 
-    def _by_meaning(self, visible: Visible, ranking: Ranking, meaning: Meaning, stages: Stages) -> Similar:
+    def _by_meaning(self, words: ByWords, meaning: Meaning, stages: Stages) -> Similar:
         """Score by meaning as far as that is possible; failures are told, not raised."""
         if meaning.vector is None or meaning.identity is None:
             return Similar()
         stages.took(Stage.EMBEDDING, meaning.milliseconds, 1, 1, reused=meaning.reused)
         try:
-            found = similar(visible, self._matrices, meaning.identity, meaning.vector, stages)
+            found = similar(words.visible, self._matrices, meaning.identity, meaning.vector, stages)
         except Unavailable:
             return Similar(degraded=(Degraded.INDEX_UNAVAILABLE,))
         if found.values is not None:
-            stages.add(Stage.VECTORS_COMPARED, found.compared, ranking.find_meaning(found.values))
+            stages.add(Stage.VECTORS_COMPARED, found.compared, words.ranking.find_meaning(found.values))
         return found
 
     def _hits(self, query: Query, found: _Found, stages: Stages) -> list[Hit]:
-        ranking, visible = found.ranking, found.visible
+        ranking, visible = found.words.ranking, found.words.visible
         count = ranking.fuse()
         rows = ranking.best(ranking.needed(query.limit))
         stages.add(Stage.FUSION, count, len(rows))
-        hits = []
-        for place, reranked in self._ordered(query, found, rows, stages)[: query.limit]:
-            who, entry, known = visible.at(rows[place])
-            stored = self._store.stored(found.looked[who].owner, entry)
-            hits.append(_hit(query, found, rows[place], place, stored, known, reranked))
-        return hits
+        ordered = self._ordered(query, found, rows, stages)[: query.limit]
+        seen = [visible.at(rows[place]) for place, _ in ordered]
+        whole = {
+            who: self._store.stored_many(looked.owner, [entry for other, entry, _ in seen if other == who])
+            for who, looked in found.looked.items()
+        }
+        return [
+            _hit(query, found, rows[place], place, next(whole[who]), known, reranked)
+            for (place, reranked), (who, _, known) in zip(ordered, seen, strict=True)
+        ]
 
     def _ordered(
         self, query: Query, found: _Found, rows: Sequence[int], stages: Stages
@@ -232,7 +272,7 @@ class Recall:
         """The places in fused order, in the final order; a reranker that fails leaves the fused order, and that is
         told."""
         fused = [(place, None) for place in range(len(rows))]
-        reranking = found.ranking.reranking(rows)
+        reranking = found.words.ranking.reranking(rows)
         if reranking is None or not rows:
             return fused
         try:
@@ -247,7 +287,7 @@ class Recall:
 def _hit(
     query: Query, found: _Found, row: int, place: int, stored: Stored, known: Known, reranked: Reranked | None
 ) -> Hit:
-    ranking = found.ranking
+    ranking = found.words.ranking
     fused = float(ranking.scores[row]) if query.text else ranking.importance(row)
     return Hit(
         stored=stored,

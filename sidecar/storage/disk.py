@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from sidecar.errors import Corrupt, LimitReached, LorekeeperError, NotReady, Reason, Unavailable
 from sidecar.storage.cloning import Measured, TreeWalk
@@ -42,6 +42,11 @@ class Disk(Protocol):
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         """The bytes of a file, or a part of it. Raises FileNotFoundError."""
+        ...
+
+    def read_parts(self, path: Path, parts: Sequence[tuple[int, int]]) -> Iterator[bytes]:
+        """Several parts of a file, each an offset and a length; nothing where there is no file, which is opened once
+        and may not be replaced before the last part is taken."""
         ...
 
     def size(self, path: Path) -> int:
@@ -129,12 +134,22 @@ class FileDisk:
             return False
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        with self._told(path), self._opened(path) as file:
+            file.seek(offset)
+            return file.read() if length is None else file.read(length)
+
+    def read_parts(self, path: Path, parts: Sequence[tuple[int, int]]) -> Iterator[bytes]:
+        try:
+            with self._told(path), self._opened(path) as file:
+                for offset, length in parts:
+                    file.seek(offset)
+                    yield file.read(length)
+        except FileNotFoundError:
+            return
+
+    def _opened(self, path: Path) -> BinaryIO:
         self._refuse_links(path)
-        with self._told(path):
-            descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | _BINARY)
-            with os.fdopen(descriptor, "rb") as file:
-                file.seek(offset)
-                return file.read() if length is None else file.read(length)
+        return os.fdopen(os.open(path, os.O_RDONLY | _NO_FOLLOW | _BINARY), "rb")
 
     def size(self, path: Path) -> int:
         with self._told(path):

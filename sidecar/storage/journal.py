@@ -156,19 +156,12 @@ class Journal:
         return next(self.read_many([Span(offset, length)]))
 
     def read_many(self, spans: Sequence[Span]) -> Iterator[dict[str, Any]]:
-        """The rows that are known to lie at ``spans``; neighbours are read together. Raises Corrupt."""
-        start, data = 0, b""
-        for number, (offset, length) in enumerate(spans):
-            if not start <= offset <= offset + length <= start + len(data):
-                start, end = offset, offset + length
-                for further in spans[number + 1 :]:
-                    if further.offset != end or end - start > _READ_BYTES:
-                        break
-                    end += further.length
-                data = self._bytes(start, end - start)
-            line = _parse(data[offset - start : offset - start + length], offset)
+        """The rows that are known to lie at ``spans``. Raises Corrupt."""
+        raw = self._disk.read_parts(self._path, spans)
+        for span in spans:
+            line = _parse(next(raw, b""), span.offset)
             if line is None:
-                raise self._corrupt(offset)
+                raise self._corrupt(span.offset)
             yield line.row
 
     def rewrite(self, rows: Iterable[Mapping[str, Any]]) -> list[Span]:

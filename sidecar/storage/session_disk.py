@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sidecar.storage.cloning import PASSING, Measured
@@ -28,6 +28,10 @@ class SessionDisk:
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         data = self._file(path)
         return bytes(data[offset:] if length is None else data[offset : offset + length])
+
+    def read_parts(self, path: Path, parts: Sequence[tuple[int, int]]) -> Iterator[bytes]:
+        data = self._files.get(path, b"")
+        return (bytes(data[offset : offset + length]) for offset, length in parts)
 
     def size(self, path: Path) -> int:
         return len(self._files.get(path, b""))

@@ -85,6 +85,20 @@ def test_a_record_is_found_by_its_words_before_it_has_its_vector(house, meaning)
     assert degraded(answer) == ["VECTORS_PENDING"]
 
 
+def test_what_is_written_and_forgotten_while_the_model_thinks_of_the_query_counts(house, meaning):
+    records = house()
+    records.add(m("old", "the cat"), m("gone", "a cat"))
+    all_ready(records, 2)
+    meaning.hangs = lambda asked: "cat food" in asked.texts
+    with ThreadPoolExecutor(1) as pool:
+        search = pool.submit(records.found, "cat food")
+        meaning.until_asked("cat food")
+        records.add(m("new", "food"))
+        records.forget("gone")
+        meaning.released.set()
+        assert sorted(search.result()) == ["new", "old"]
+
+
 def test_c9_nothing_of_the_future_another_owner_or_another_save_is_found_by_meaning(house):
     records = house()
     records.add(m("visible", "feline", tick=2), m("future", "feline", tick=8))

@@ -15,6 +15,7 @@ from sidecar.memory.moments import Moment
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.records import Kind, Share, ShareKind
 from sidecar.search.access import Access, allowed_owners
+from sidecar.search.options import Mode, Options
 from sidecar.search.outcome import Degraded
 from sidecar.search.recall import Query
 from sidecar.settings import SearchSettings
@@ -382,3 +383,36 @@ def test_a_record_too_long_to_be_kept_in_memory_is_read_again_each_time(house):
             "short": 4,
         }
     assert len(house.store._records) == 1
+
+
+# what words found while the model was asked
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda house: add(house, record("m2", "a wolf pack"), who=GUARD),
+        lambda house: house.store.forget(GUARD, ["m1"]),
+        lambda house: house.store.supersede(GUARD, "m1", record("m3", "the wolf is dead")),
+        lambda house: add(house, record("m4", "wolf", audience=GUARDS), who=NPC),
+        lambda house: put_guards(house, GUARD, recall_weight=0.5),
+        lambda house: put_guards(house, GUARD_2),
+    ],
+    ids=["added", "forgotten", "superseded", "addressed", "weighed", "excluded"],
+)
+def test_what_words_found_counts_only_where_nothing_of_it_has_changed_since(house, change):
+    put_guards(house, GUARD)
+    add(house, record("m1", "the wolf"), who=GUARD)
+    add(house, record("told", "the wolf", importance=0.9, audience=GUARDS), who=OTHER)
+    options = Options(mode=Mode.LEXICAL)
+    query = Query(GUARD, [GUARD], "wolf", RecordFilter(at_or_before=NOW), 10, options=options)
+    before, earlier = house.recall.run(query), house.recall.by_words(query)
+    assert house.recall.run(query, earlier=earlier).hits == before.hits
+    change(house)
+    assert house.recall.run(query, earlier=earlier).hits == house.recall.run(query).hits
+
+
+def test_what_words_found_with_meaning_in_view_is_found_anew_where_there_is_none(house):
+    add(house, record("m1", "the wolf"), record("m2", "the wolf and the wolf"))
+    query = Query(NPC, [NPC], "wolf", RecordFilter(at_or_before=NOW), 10, options=Options(mode=Mode.VECTOR))
+    assert house.recall.run(query, earlier=house.recall.by_words(query)).hits == house.recall.run(query).hits

@@ -124,6 +124,8 @@ def test_hits_and_their_order_equal_the_reference(all_given, wanted, options, te
     ]
     assert [told(hit) for hit in in_columns.hits] == [told(hit) for hit in found.hits]
     assert steps(in_columns) == steps(found)
+    beside = house.recall.run(query, meaning, house.recall.by_words(query))
+    assert (beside.hits, steps(beside)) == (found.hits, steps(found))
     house.close()
 
 
