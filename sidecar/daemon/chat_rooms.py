@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sidecar.chat.conversations import Conversations
     from sidecar.chat.history_store import HistoryStore
     from sidecar.chat.memory_snapshots import MemorySnapshots
+    from sidecar.chat.presence import Presence
     from sidecar.chat.prompts import Prompts
     from sidecar.chat.role_store import RoleStore
     from sidecar.chat.roles import Role
@@ -130,10 +131,17 @@ class ChatRooms:
         return MemorySnapshots(self._documents)
 
     @cached_property
+    def presence(self) -> Presence:
+        from sidecar.chat.presence import Presence
+
+        return Presence()
+
+    @cached_property
     def part(self) -> ConversationPart:
         from sidecar.chat.actor_part import ConversationPart
 
-        return ConversationPart(self.histories, self.summaries, forgets=(self.memory_snapshots, self.folds))
+        forgets = (self.memory_snapshots, self.folds, self.presence)
+        return ConversationPart(self.histories, self.summaries, forgets=forgets)
 
     @cached_property
     def conversations(self) -> Conversations:

@@ -10,7 +10,7 @@ import pytest
 from turn_client import TurnClient, tool
 from wire_server import WAIT_SECONDS, Reply, calls, delta, end, error, event, stream
 
-from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, role_pb2
+from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, memory_pb2, role_pb2
 
 GATE = '{"type": "object", "properties": {"gate": {"type": "string"}, "n": {"type": "integer"}}, "required": ["gate"]}'
 OPEN = tool("open_gate", parameters=GATE, mutating=True)
@@ -324,6 +324,19 @@ def test_a_turn_is_cancelled_while_the_game_works_and_the_transcript_tells_of_it
         ("TOOL_RESULT", "open_gate"),
     ]
     assert "may have run" in game.transcript()[-1][2]
+
+
+def test_a_tool_of_the_daemons_own_brings_no_actor_back_that_the_game_has_erased(game, server, shared_daemon):
+    memory = shared_daemon.client.memory
+    server.play(calls(gate(), ("memory", {"action": "append", "content": "The gate is open."})))
+    talk = game.converse(OPEN)
+    talk.line("Open it.")
+    called = talk.until("tool_call").tool_call
+    memory.EraseActor(memory_pb2.EraseActorRequest(actor=game.actor))
+    talk.answer(called.call_id)
+    assert talk.turn().code == "SAVE_CHANGED"
+    assert shared_daemon.client.text(game.actor) == ""
+    assert game.transcript() == []
 
 
 def test_a_failure_after_a_tool_ran_names_the_tool(game, server):

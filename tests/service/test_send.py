@@ -11,7 +11,16 @@ from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, common_pb2, role_pb2, save_pb2, save_pb2_grpc, system_pb2
+from sidecar.gen.lorekeeper.v1 import (
+    backend_pb2,
+    chat_pb2,
+    common_pb2,
+    memory_pb2,
+    role_pb2,
+    save_pb2,
+    save_pb2_grpc,
+    system_pb2,
+)
 
 
 @pytest.fixture
@@ -570,3 +579,15 @@ def test_a_turn_that_began_before_a_restore_stores_nothing_more(start_daemon, ac
     gate.open()
     assert talk.turn().code == "SAVE_CHANGED"
     assert game.messages() == [("user", "Before"), ("assistant", "You said: Before")]
+
+
+def test_a_turn_that_began_before_its_actor_was_erased_brings_it_not_back(game, shared_daemon, server):
+    gate = server.gate()
+    server.play(stream("Hi", gate, " there"))
+    talk = game.converse()
+    talk.line("Hello")
+    talk.until("text")
+    shared_daemon.client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=game.actor))
+    gate.open()
+    assert talk.turn().code == "SAVE_CHANGED"
+    assert (game.messages(), game.transcript()) == ([], [])

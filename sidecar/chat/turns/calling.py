@@ -22,6 +22,7 @@ from sidecar.memory.toolbox import ToolCall
 _log = logging.getLogger("lorekeeper")
 TIMEOUT = "TIMEOUT"
 FAILED = "TOOL_FAILED"
+SAVE_CHANGED = "SAVE_CHANGED"
 GAME_GONE = "GAME_GONE"
 TOO_LONG = "RESULT_TOO_LONG"
 
@@ -41,8 +42,17 @@ AskGame = Callable[[Planned], Awaitable[GameAnswer]]
 class Calling:
     """Runs one call at a time or several; each call is told to the game as it begins."""
 
-    def __init__(self, opening: Opening, *, tell: Tell, ask_game: AskGame, block: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        opening: Opening,
+        *,
+        tell: Tell,
+        ask_game: AskGame,
+        block: Callable[[], None],
+        may_store: Callable[[], bool],
+    ) -> None:
         self._opening = opening
+        self._may_store = may_store
         self._tell = tell
         self._ask_game = ask_game
         self._block = block
@@ -86,12 +96,14 @@ class Calling:
         who, parts = self._opening.who, self._opening.parts
         try:
             asked = self._asked(call, place)
-            answer = await parts.workers.run(who, lambda: parts.toolbox.call(who, asked))
+            answer = await parts.workers.run(who, lambda: parts.toolbox.call(who, asked) if self._may_store() else None)
         except LorekeeperError as error:
             return GameAnswer(f'{{"ok": false, "error": "{error.reason}"}}', failed=True, reason=str(error.reason))
         except Exception:
             _log.exception("a tool of the daemon failed", extra={"code": "internal_failure"})
             return GameAnswer('{"ok": false, "error": "the tool failed"}', failed=True, reason=FAILED)
+        if answer is None:  # the end of the round tells the game
+            return GameAnswer(f'{{"ok": false, "error": "{SAVE_CHANGED}"}}', failed=True, reason=SAVE_CHANGED)
         reason = "" if answer.succeeded else str(answer.payload.get("Reason", FAILED))
         return GameAnswer(answer.json(), failed=not answer.succeeded, reason=reason)
 

@@ -5,7 +5,8 @@
     after a round    each call's result             ┘ what the game has done
     at a good end    the answer and the block of tool results, in one write
 
-Called in the actor's own thread, one call at a time. Work begun before a restore of the save is refused.
+Called in the actor's own thread, one call at a time. Work begun before a restore of the save, or an erasure of the
+actor, is refused.
 """
 
 from __future__ import annotations
@@ -51,8 +52,13 @@ class Ledger:
         self._saves = parts.saves
         self._counter = parts.counting.common.best(turn.model)
         self._epoch = parts.saves.state(who.save).epoch
+        self._stay = parts.presence.begin(who)
         self._line_kept = False
         self._open: dict[str, Planned] = {}
+
+    def open(self) -> bool:
+        """Whether the turn may still store anything: not after a restore of the save, or an erasure."""
+        return not self._stay.over and self._saves.state(self._who.save).epoch == self._epoch
 
     def line_kept(self) -> bool:
         """Whether the line is in the history."""
@@ -62,7 +68,7 @@ class Ledger:
         """The player's line; the second call in a turn does nothing. Raises TurnFailed, Corrupt, LimitReached."""
         if self._line_kept or not self._turn.asked.line.said().strip():
             return Kept()
-        self._require_same_save()
+        self._require_open()
         resend = self._role.history and repeats_last(self._histories.read(self._who).messages(), self._turn.asked.line)
         added = Added() if resend else self._add([self._row(Kind.USER, USER, self._turn.asked.line.said())])
         self._line_kept = True
@@ -94,7 +100,7 @@ class Ledger:
 
     def keep_answer(self, text: str, outcomes: Sequence[ToolOutcome]) -> Kept:
         """The actor's words and the block of tool results: both or none."""
-        self._require_same_save()
+        self._require_open()
         rows = [self._row(Kind.ASSISTANT, ASSISTANT, text)]
         block, cuts = history_block(outcomes, self._role.tool_results if self._role.history else ToolResults.NONE)
         if block:
@@ -111,7 +117,7 @@ class Ledger:
 
     def _add_rows(self, rows: Sequence[Row]) -> None:
         if rows:
-            self._require_same_save()
+            self._require_open()
             self._conversations.append_transcript(self._who, rows)
 
     def _row(self, kind: Kind, key: str, content: str) -> Row:
@@ -128,7 +134,10 @@ class Ledger:
     def _tool_row(self, kind: Kind, name: str, content: str, call_id: str) -> Row:
         return self._row(kind, name, content)._replace(call_id=call_id)
 
-    def _require_same_save(self) -> None:
-        if self._saves.state(self._who.save).epoch != self._epoch:
-            message = "the save was restored or erased meanwhile; nothing of this turn is kept, send the line again"
+    def _require_open(self) -> None:
+        if not self.open():
+            message = (
+                "the save was restored, or the actor or the save erased meanwhile; nothing of this turn is kept, send "
+                "the line again"
+            )
             raise TurnFailed(Failed(turn_failure(FailureKind.SAVE_CHANGED, message), reason="SAVE_CHANGED"))

@@ -13,6 +13,7 @@ from sidecar.chat.compactions import Compactions
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.history_store import HistoryStore
 from sidecar.chat.memory_snapshots import MemorySnapshots
+from sidecar.chat.presence import Presence
 from sidecar.chat.prompts import Prompts
 from sidecar.chat.recall import Recall
 from sidecar.chat.role_store import RoleStore
@@ -35,6 +36,7 @@ class TurnParts:
     histories: HistoryStore
     documents: DocumentStore
     snapshots: MemorySnapshots
+    presence: Presence
     toolbox: Toolbox
     counting: BackendCounting
     compactions: Compactions

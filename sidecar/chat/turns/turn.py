@@ -161,7 +161,9 @@ class Turn:
         tools = self._tools(offer)
         loop = ToolLoop(tools, self._rules(), self._new_id)
         asking = Asking(opening, chosen, prompt, tools=tools, tell=self._tell, meter=self._meter)
-        calling = Calling(opening, tell=self._tell, ask_game=self._ask_game, block=loop.block)
+        calling = Calling(
+            opening, tell=self._tell, ask_game=self._ask_game, block=loop.block, may_store=self._ledger.open
+        )
         self._asking, self._calling = asking, calling
         return asking, loop, Rounds(opening, asking, loop, calling, self._ledger, tell=self._tell, meter=self._meter)
 
