@@ -1,4 +1,5 @@
-"""Whether the actor that a turn began with is still there: an erased one must not come back with the turn's answer.
+"""Whether the actor that a turn began with is still there: an erased one must not come back with the turn's answer, nor
+may that get into a save that was restored meanwhile.
 
 Of this process only; it reads and writes nothing.
 """
@@ -7,12 +8,13 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 
 from sidecar.storage.keys import ActorId
 
 
 class Stay:
-    """From the beginning of a turn on. ``over`` once the actor was erased."""
+    """From the beginning of a turn on. ``over`` once the actor, or all of its save, was erased or exchanged."""
 
     __slots__ = ("__weakref__", "over", "who")
 
@@ -36,10 +38,14 @@ class Presence:
         return stay
 
     def erased(self, who: ActorId) -> None:
-        """The actor is gone: so are its stays."""
-        with self._lock:
-            for stay in self._stays:
-                stay.over = stay.over or stay.who == who
+        """The actor is gone."""
+        self._end(lambda stay: stay.who == who)
 
     def exchanged(self, save: str) -> None:
-        """Nothing to do: the epoch of the save tells."""
+        """The files of a save were exchanged, or are gone."""
+        self._end(lambda stay: stay.who.save == save)
+
+    def _end(self, over: Callable[[Stay], bool]) -> None:
+        with self._lock:
+            for stay in filter(over, self._stays):
+                stay.over = True

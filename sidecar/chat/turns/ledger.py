@@ -49,16 +49,14 @@ class Ledger:
         self._turn = turn
         self._conversations = parts.conversations
         self._histories = parts.histories
-        self._saves = parts.saves
         self._counter = parts.counting.common.best(turn.model)
-        self._epoch = parts.saves.state(who.save).epoch
         self._stay = parts.presence.begin(who)
         self._line_kept = False
         self._open: dict[str, Planned] = {}
 
     def open(self) -> bool:
         """Whether the turn may still store anything: not after a restore of the save, or an erasure."""
-        return not self._stay.over and self._saves.state(self._who.save).epoch == self._epoch
+        return not self._stay.over
 
     def line_kept(self) -> bool:
         """Whether the line is in the history."""
