@@ -22,7 +22,7 @@ from benchmarks.rows import Rows
 from sidecar.cli.locomo import DEPTHS, TYPES, Talk, read, recall_at
 from sidecar.embedding.identity import EmbeddingKind
 from sidecar.search.channels import ALONE_WEIGHTS, EQUAL_WEIGHTS, TALK_WEIGHTS, Weights
-from sidecar.search.fusion import ranked, reciprocal_rank, weighted_sum
+from sidecar.search.fusion import by_rank, ranked, weighted_sum
 
 ALL = Weights(words=1, meaning=1, context_words=1, context_meaning=1)
 
@@ -37,7 +37,7 @@ def rankers(rows: Rows, text: str, vector: np.ndarray) -> dict[str, np.ndarray]:
         "vectors": channels["meaning"].scores,
         "words in context": channels["context_words"].scores,
         "vectors in context": channels["context_meaning"].scores,
-        "reciprocal rank of words and vectors": reciprocal_rank(equal.values(), rows.ties),
+        "reciprocal rank of words and vectors": weighted_sum(by_rank(one, rows.ties) for one in equal.values()),
         "weighted sum without context": weighted_sum(alone.values()),
         "default, no model": weighted_sum(rows.channels(text, None, TALK_WEIGHTS).values()),
         "default": weighted_sum(rows.channels(text, vector, TALK_WEIGHTS).values()),

@@ -22,7 +22,7 @@ class Severity(IntEnum):
 class Diagnostic:
     """``code`` is from the list in ``docs/diagnostics.md``; ``details`` hold counts, names of files and limits.
 
-    What is ``routine`` is told to who watches and neither logged nor kept.
+    What is ``routine`` is told to who watches, is not logged, and takes no other's place.
     """
 
     code: str

@@ -41,6 +41,7 @@ class Records:
 
     def __init__(self, client: Client, actor: common_pb2.Actor) -> None:
         self.actor = actor
+        self.client = client
         self.memory = client.memory
         self.channel = client.channel
         self.stub = search_pb2_grpc.SearchServiceStub(client.channel)
@@ -92,6 +93,13 @@ class Records:
         """Return once so many records of the save can be found by meaning."""
         deadline = time.monotonic() + seconds
         while self.status().ready != count:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def until_indexed(self, count: int, seconds: float = 15.0) -> None:
+        """Return once the words of so many records of the save, and of no others, are in the index."""
+        deadline = time.monotonic() + seconds
+        while (self.status().terms_ready, self.status().orphan) != (count, 0):
             assert time.monotonic() < deadline
             time.sleep(0.02)
 

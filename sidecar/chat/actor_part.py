@@ -40,6 +40,10 @@ class ConversationPart:
             "summaries": int(self._summaries.exists(who)),
         }
 
+    def unstored(self) -> set[ActorId]:
+        """The actors of whom something lives in this process only: no folder may tell that there are any."""
+        return {*self._histories.unstored(), *self._summaries.unstored()}
+
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
         for store in self._stores:

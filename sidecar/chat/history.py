@@ -41,9 +41,9 @@ class Added(NamedTuple):
     rows: int = 0
     rows_dropped: int = 0
 
-    def cuts(self) -> tuple[Cut, ...]:
-        """What the caps cut, told as data."""
-        history = Cut(CutKind.HISTORY_CAP, Unit.MESSAGES, self.messages, self.evicted, "moved to the archive")
+    def cuts(self, left_for: str = "") -> tuple[Cut, ...]:
+        """What the caps cut, told as data; ``left_for`` says where the messages are that left."""
+        history = Cut(CutKind.HISTORY_CAP, Unit.MESSAGES, self.messages, self.evicted, left_for)
         transcript = Cut(CutKind.TRANSCRIPT_CAP, Unit.ROWS, self.rows, self.rows_dropped, "the oldest rows went")
         return tuple(cut for cut in (history, transcript) if cut.dropped)
 

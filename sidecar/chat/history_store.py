@@ -120,7 +120,13 @@ class HistoryStore:
         if self._disk.exists(self._file(who)):
             self._saves.changed(who.save)
             empty.journal.rewrite([_head(empty)])
+        else:
+            empty.head_owed = opened.head_owed or bool(key)
         self._opened.keep(who, empty)
+
+    def unstored(self) -> list[ActorId]:
+        """The actors with rows that live in this process only."""
+        return self._opened.unstored()
 
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
@@ -171,7 +177,8 @@ class HistoryStore:
             live = [row_to_json(row) for row in opened.history.live_rows() if row.persisted]
             opened.journal.rewrite([_head(opened), *live])
             opened.history.dead = 0
-        opened.journal.append(stored)
+        opened.journal.append([_head(opened), *stored] if opened.head_owed else stored)
+        opened.head_owed = False
 
     def _require_room(self, rows: Sequence[Row]) -> None:
         coming = sum(row.weight for row in rows if not row.persisted)
@@ -241,7 +248,7 @@ def _torn(torn: Torn) -> Diagnostic:
 def _capped(added: Added, caps: Caps) -> Diagnostic:
     return Diagnostic(
         "history_capped",
-        f"a history reached its cap of {caps.messages} messages: the oldest leave it for the archive from now on",
+        f"a history reached its cap of {caps.messages} messages: the oldest leave it from now on",
         Severity.WARNING,
         {"dropped": str(added.evicted), "kept": str(added.messages), "limit": "chat.max_messages"},
     )

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sidecar.memory.document import Document
+from sidecar.memory.document import Document, Version
 
 OVERRIDES = "The document was changed. This is all of it now; it overrides what stands under Memory:"
 ADDED = "Added since:"
-# All other actions remove text or might have.
+# All other actions remove text or might have; a replacement by nothing does, too.
 _KEEPING = frozenset({"append", "insert", "str_replace", "rename"})
 
 
@@ -56,18 +56,21 @@ def view_memory(document: Document, snapshot: MemorySnapshot | None) -> MemoryVi
 def may_forget(document: Document, snapshot: MemorySnapshot) -> bool:
     """Whether text of the snapshot may have been forgotten since it was taken.
 
-    So it is, too, where the snapshot's version is not kept any more, or is of a document that began anew.
+    Only where the version that it showed is still kept can that be told; after a reset the numbers begin again.
     """
-    seen = [version for version in document.versions if version.number >= snapshot.version]
-    if not seen or (seen[0].number, seen[0].content) != (snapshot.version, snapshot.text):
+    since = [version for version in document.versions if version.number >= snapshot.version]
+    if not since or (since[0].number, since[0].content) != (snapshot.version, snapshot.text):
         return True
-    return any(
-        after.action not in _KEEPING or (after.action == "str_replace" and _only_removes(before.content, after.content))
-        for before, after in pairwise(seen)
+    return any(_takes_away(before, after) for before, after in pairwise(since))
+
+
+def _takes_away(before: Version, after: Version) -> bool:
+    return after.action not in _KEEPING or (
+        after.action == "str_replace" and _is_left_of(after.content, before.content)
     )
 
 
-def _only_removes(before: str, after: str) -> bool:
-    """Whether all that is left stood there before, in this order: text was taken away and none put in its place."""
-    rest = iter(before)
-    return len(after) < len(before) and all(letter in rest for letter in after)
+def _is_left_of(text: str, whole: str) -> bool:
+    """Whether ``text`` is what remains of ``whole`` when something is taken out."""
+    letters = iter(whole)
+    return len(text) < len(whole) and all(letter in letters for letter in text)

@@ -24,6 +24,8 @@ class OpenHistory:
     answers: Answers
     cap_told: bool = False
     """Whether it was told that the oldest messages leave it."""
+    head_owed: bool = False
+    """Whether what retries hear is in no file yet: it was cleared before it had one."""
 
 
 class OpenHistories:
@@ -65,6 +67,11 @@ class OpenHistories:
             for who in [who for who in self._known if who.save == save]:
                 self._forget_size(who)
                 del self._known[who]
+
+    def unstored(self) -> list[ActorId]:
+        """The actors with rows that are nowhere else."""
+        with self._lock:
+            return [who for who, (_, session_chars) in self._sizes.items() if session_chars]
 
     def _shrink(self) -> None:
         for who in list(self._known)[:-1] if self._chars > self._max_chars else ():

@@ -31,6 +31,7 @@ from sidecar.chat.tool_offers import Offer, ToolOffers
 from sidecar.compaction.budget import Budget, share_window
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.compaction.fold_memo import FoldMemo
+from sidecar.compaction.marker import StoredSummary
 from sidecar.compaction.messages import USER, Message
 from sidecar.compaction.rollup import Policy, Snapshot, roll_up
 from sidecar.compaction.summaries import SummaryStore
@@ -124,13 +125,11 @@ class Prompts:
         messages = self._histories.read(who).messages() if role.history else ()
         resend = not request.line_kept and repeats_last(messages, request.line)
         copies = int(resend or (request.line_kept and _ends_with(messages, request.line)))
-        summary = request.summary or self._summaries.read(who).stored
+        summary = request.summary or self._summary(who, role)
         policy = replace(window.policy, wants_model=False)
         sent_before = messages[: len(messages) - copies]
         snapshot = roll_up(sent_before, summary, policy, counter, fold=self._folds.of(who))
-        conversation = conversation_messages(
-            snapshot.summary if role.history else "", snapshot.recent, as_system=request.tail_as_system
-        )
+        conversation = conversation_messages(snapshot.summary, snapshot.recent, as_system=request.tail_as_system)
         assembled = assemble(window.frame, conversation)
         sent = tuple(PromptMessage(m.role, m.content, m.section, counter.count(m.content), m.once) for m in assembled)
         sizes = _sizes(sent, window.frame.tools, counter)
@@ -148,6 +147,10 @@ class Prompts:
             counter=counter,
             cuts=(*window.cuts, *_overflow(window.budget, sizes), *snapshot.cuts),
         )
+
+    def _summary(self, who: ActorId, role: Role) -> StoredSummary:
+        """The stored summary, where the role shows one. Raises Corrupt."""
+        return self._summaries.read(who).stored if role.history and role.summary.enabled else StoredSummary()
 
     def offer(self, who: ActorId, role: Role, request: PromptRequest) -> Offer:
         """The tools of a turn. Raises InvalidInput where the one that must be called is not among them."""

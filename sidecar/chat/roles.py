@@ -22,6 +22,13 @@ DEFAULT_ROLE_ID = "Creator"
 CHAT_SOURCE = "chat"
 MAX_PROMPT_CHARS = 200_000
 _MANY = 2_147_483_647
+# By whether a role keeps an archive, and a summary.
+_LEFT_FOR = {
+    (True, True): "held by the rolling summary and, where they may be stored, by the archive",
+    (True, False): "held by the archive where they may be stored: this role keeps no summary",
+    (False, True): "held by the rolling summary: this role keeps no archive",
+    (False, False): "gone: this role keeps no summary and no archive",
+}
 
 
 class ToolResults(StrEnum):
@@ -129,6 +136,11 @@ class Role:
     def offers_memory(self) -> bool:
         """Whether a model may call the memory tool."""
         return self.memory_tool and (self.allowed_tools is None or "memory" in self.allowed_tools)
+
+    @property
+    def left_for(self) -> str:
+        """Where messages are that left the history because it is full, in words."""
+        return _LEFT_FOR[self.archive, self.summary.enabled]
 
     def base_prompt(self) -> str:
         """The role's own prompt, or the sentence that stands in for it."""

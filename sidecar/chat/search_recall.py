@@ -55,6 +55,19 @@ def _moment(record: memory_pb2.Record) -> Moment | None:
 
 
 def _text(record: memory_pb2.Record) -> str:
-    """What a prompt shows of a record: who said it where that is known, and its text or what its payload says."""
-    text = record.searchable_text.strip() or " ".join(string_leaves(json.loads(record.payload_json)))
+    """What a prompt shows of a record: who said it where that is known, and its text, or what its payload says, or its
+    tags."""
+    text = record.searchable_text.strip() or _said(record.payload_json) or ", ".join(record.tags)
     return f"{record.speaker}: {text}" if record.speaker else text
+
+
+def _said(payload: str) -> str:
+    """The texts of a payload; the whole of it where it holds something else, such as numbers."""
+    value = json.loads(payload)
+    return " ".join(string_leaves(value)) if _only_texts(value) else payload
+
+
+def _only_texts(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return all(map(_only_texts, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str)

@@ -75,7 +75,7 @@ class ConversationService:
                 appended=added.appended,
                 messages=added.messages,
                 evicted=added.evicted,
-                cuts=cuts_to(added.cuts()),
+                cuts=cuts_to(added.cuts(role.left_for)),
                 last_order=added.last_order,
             )
 

@@ -19,7 +19,7 @@ class CutKind(StrEnum):
     PRUNED = "pruned_messages"
     """Repeats, old reasoning and old tool results left out of the prompt's copy."""
     HISTORY_CAP = "history_cap"
-    """Messages that left the history because it is full; they are in the archive."""
+    """Messages that left the history because it is full; ``detail`` says where they are."""
     TRANSCRIPT_CAP = "transcript_cap"
     """Rows that left the transcript because it is full."""
     SUMMARY = "summary"

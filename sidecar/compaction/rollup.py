@@ -6,7 +6,7 @@ It reads and writes nothing; who calls it decides whether the new summary is sto
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sidecar.compaction.clipping import newest_suffix, steady_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
@@ -142,7 +142,8 @@ def _without_summary(messages: Sequence[Message], stored: StoredSummary, parts: 
     recent, pruned = _pruned(messages[parts.split :], policy)
     left_out = len(messages) - parts.split - len(recent)
     cuts = (*_window_cut(parts.split, len(messages), "left out: this role keeps no summary"), *pruned)
-    return Snapshot(stored, "", recent, (), parts, left_out, summarized=False, cuts=cuts)
+    unfolded = replace(parts, fold_start=parts.split)
+    return Snapshot(stored, "", recent, (), unfolded, left_out, summarized=False, cuts=cuts)
 
 
 def _pruned(messages: Sequence[Message], policy: Policy) -> tuple[tuple[Message, ...], tuple[Cut, ...]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from sidecar.compaction.answers import Answers
+from sidecar.compaction.answers import ProcessAnswers
 from sidecar.compaction.counters import Counters
 from sidecar.compaction.folding import rewritten
 from sidecar.compaction.held import HeldResult, compact_held
@@ -42,8 +41,6 @@ from sidecar.storage.workers import OwnKey, Workers
 from sidecar.wire import actor_from, api_key_from, key_from, state_to
 
 _TRIES = 3
-_REMEMBERED_ACTORS = 1_000
-_REMEMBERED_ANSWERS = 16
 R = TypeVar("R")
 
 
@@ -82,6 +79,7 @@ class CompactionService:
         workers: Workers,
         models: Workers,
         limits: CompactionSettings,
+        answers: ProcessAnswers,
     ) -> None:
         """``models`` runs what waits for a language model, so that the disk's threads never do."""
         self._rounds = rounds
@@ -91,25 +89,19 @@ class CompactionService:
         self._workers = workers
         self._models = models
         self._limits = limits
-        self._answers: OrderedDict[ActorId, Answers] = OrderedDict()
+        self._answers = answers
 
     async def Compact(self, request: compaction_pb2.CompactRequest, context: Any) -> compaction_pb2.CompactResponse:
         who, key = actor_from(request.actor), key_from(request.idempotency_key)
-        asked, answers, began = asked_from(request), self._answers_of(who), time.perf_counter()
-        told = answers.told(key, [request.SerializeToString(deterministic=True).hex()])
-        if told is not None:
-            response: compaction_pb2.CompactResponse = told["response"]
-            return response
-        backend_id, api_key = checked_id(request.backend_id, "backend_id"), api_key_from(request.api_key, "api_key")
-        await self._rounds.look(who, asked, backend_id=backend_id, api_key=api_key)
-        if request.messages:
-            response = await self._compact_held(who, request)
-        else:
-            response = await self._compact_stored(who, asked, backend_id, api_key)
-        response.save.CopyFrom(state_to(self._saves.state(who.save)))
-        response.duration_ms = 1_000 * (time.perf_counter() - began)
-        answers.remember(key, [request.SerializeToString(deterministic=True).hex()], {"response": response})
-        return response
+        answers, asked_for = self._answers.of(who), [request.SerializeToString(deterministic=True).hex()]
+        told = answers.told(key, asked_for)
+        if told is None:
+            response = await self._compact(who, request)
+            # A repeat that came meanwhile hears what the first of them did.
+            told = answers.told(key, asked_for) or {"response": response}
+            answers.remember(key, asked_for, told)
+        answer: compaction_pb2.CompactResponse = told["response"]
+        return answer
 
     async def PreviewWindow(
         self, request: compaction_pb2.PreviewWindowRequest, context: Any
@@ -158,12 +150,11 @@ class CompactionService:
         self, request: compaction_pb2.ClearSummaryRequest, context: Any
     ) -> compaction_pb2.ClearSummaryResponse:
         who, key = actor_from(request.actor), key_from(request.idempotency_key)
-        answers = self._answers_of(who)
 
         def clear() -> compaction_pb2.ClearSummaryResponse:
-            told = answers.told(key, ["clear summary"])
-            existed = bool(told["existed"]) if told is not None else self._summaries.clear(who)
-            answers.remember(key, ["clear summary"], {"existed": existed})
+            asked = ["clear summary"]
+            told = self._summaries.told(who, key, asked)
+            existed = told["existed"] if told is not None else self._summaries.clear(who, key=key, request=asked)
             return compaction_pb2.ClearSummaryResponse(existed=existed)
 
         return await self._answer(who, clear)
@@ -178,6 +169,18 @@ class CompactionService:
         tokens = await self._workers.run(OwnKey(""), lambda: [counter.count(text) for text in request.texts])
         scale = counters.scale(model) if counter.kind is CounterKind.CALIBRATED else 1.0
         return compaction_pb2.CountTokensResponse(tokens=tokens, total=count_to(sum(tokens), counter.kind), scale=scale)
+
+    async def _compact(self, who: ActorId, request: compaction_pb2.CompactRequest) -> compaction_pb2.CompactResponse:
+        asked, began = asked_from(request), time.perf_counter()
+        backend_id, api_key = checked_id(request.backend_id, "backend_id"), api_key_from(request.api_key, "api_key")
+        await self._rounds.look(who, asked, backend_id=backend_id, api_key=api_key)
+        if request.messages:
+            response = await self._compact_held(who, request)
+        else:
+            response = await self._compact_stored(who, asked, backend_id, api_key)
+        response.save.CopyFrom(state_to(self._saves.state(who.save)))
+        response.duration_ms = 1_000 * (time.perf_counter() - began)
+        return response
 
     async def _compact_stored(
         self, who: ActorId, asked: Asked, backend_id: str, api_key: str
@@ -241,14 +244,6 @@ class CompactionService:
             require_version(present, expected)
             summary = self._summaries.save(who, put.summary, persist=present.persisted, key=key, request=asked)
         return compaction_pb2.PutSummaryResponse(summary=summary_to(summary, counter), cuts=cuts_to(put.cuts))
-
-    def _answers_of(self, who: ActorId) -> Answers:
-        if who not in self._answers:
-            self._answers[who] = Answers(_REMEMBERED_ANSWERS)
-        self._answers.move_to_end(who)
-        if len(self._answers) > _REMEMBERED_ACTORS:
-            self._answers.popitem(last=False)
-        return self._answers[who]
 
     async def _answer(self, who: ActorId, work: Callable[[], R]) -> R:
         """What ``work`` answers in a thread while nobody else works on the actor, stamped with the save's state."""

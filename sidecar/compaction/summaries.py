@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,7 +82,7 @@ class SummaryStore:
         """
         present = self.read(who)
         if not stored.text.strip():
-            self.clear(who)
+            self.clear(who, key=key, request=request, told={"version": 0, "updated": 0})
             return Summary()
         summary = self._next(present, stored, persist=persist)
         summary.answers.remember(key, request, {"version": summary.version, "updated": summary.updated})
@@ -97,20 +97,44 @@ class SummaryStore:
         """Saves beneath a summary of this process, which stays in force."""
         self._write(who, self._next(self.read_stored(who), stored, persist=True))
 
-    def clear(self, who: ActorId) -> bool:
-        """Removes it, also one that cannot be read. False where there was none."""
+    def told(self, who: ActorId, key: str, request: Sequence[Any]) -> Mapping[str, Any] | None:
+        """What an earlier call with this idempotency key was told; ``None`` where there was none, or it cannot be read.
+
+        Raises AlreadyExists where the key was used for another request.
+        """
+        return self._answers(who).told(key, request)
+
+    def clear(
+        self, who: ActorId, *, key: str = "", request: Sequence[Any] = (), told: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Removes it, also one that cannot be read. False where there was none. What retries hear outlives it.
+
+        ``told`` is that for this call; ``None``: whether there was one.
+        """
         path = self._actors.folder(who) / _FILE
-        existed = self._session.pop(who, None) is not None
-        if self._disk.exists(path):
+        existed, answers = self.exists(who), self._answers(who)
+        answers.remember(key, request, told or {"existed": existed})
+        if not existed or not self._disk.exists(path):
+            self._kept(who, Summary(answers=answers))
+        elif len(answers):
+            self._write(who, Summary(answers=answers))
+        else:
             self._saves.changed(who.save)
             self._disk.remove(path)
-            existed = True
-        self._cache.pop(who, None)
+            self._cache.pop(who, None)
+        self._session.pop(who, None)
         return existed
 
     def exists(self, who: ActorId) -> bool:
-        """Whether there is one, also one that cannot be read."""
-        return who in self._session or self._disk.exists(self._actors.folder(who) / _FILE)
+        """Whether there is one, also one that cannot be read. May be asked at any time."""
+        try:
+            return (self.cached(who) or self._load(who)).version > 0
+        except Corrupt:
+            return True
+
+    def unstored(self) -> list[ActorId]:
+        """The actors whose summaries live in this process only."""
+        return list(self._session)
 
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
@@ -121,6 +145,12 @@ class SummaryStore:
         """Forget what is in memory of a whole save: its files were exchanged."""
         for who in [who for who in (*list(self._session), *list(self._cache)) if who.save == save]:
             self.erased(who)
+
+    def _answers(self, who: ActorId) -> Answers:
+        try:
+            return self.read(who).answers.copy()
+        except Corrupt:
+            return Answers(_KEPT_ANSWERS)
 
     def _next(self, present: Summary, stored: StoredSummary, *, persist: bool) -> Summary:
         return Summary(stored, present.version + 1, int(self._clock()), persist, present.answers.copy())

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from sidecar.chat.conversations import Conversations
     from sidecar.chat.history_store import HistoryStore
     from sidecar.chat.memory_snapshots import MemorySnapshots
-    from sidecar.chat.presence import Presence
     from sidecar.chat.prompts import Prompts
     from sidecar.chat.role_store import RoleStore
     from sidecar.chat.roles import Role
     from sidecar.chat.service import ConversationService
+    from sidecar.chat.turns.claims import Claims
+    from sidecar.compaction.answers import ProcessAnswers
     from sidecar.compaction.counters import Counters
     from sidecar.compaction.fold_memo import FoldMemo
     from sidecar.compaction.service import CompactionService
@@ -131,16 +132,10 @@ class ChatRooms:
         return MemorySnapshots(self._documents)
 
     @cached_property
-    def presence(self) -> Presence:
-        from sidecar.chat.presence import Presence
-
-        return Presence()
-
-    @cached_property
     def part(self) -> ConversationPart:
         from sidecar.chat.actor_part import ConversationPart
 
-        forgets = (self.memory_snapshots, self.folds, self.presence)
+        forgets = (self.memory_snapshots, self.folds, self.answers, self.claims)
         return ConversationPart(self.histories, self.summaries, forgets=forgets)
 
     @cached_property
@@ -173,6 +168,20 @@ class ChatRooms:
         from sidecar.compaction.fold_memo import FoldMemo
 
         return FoldMemo()
+
+    @cached_property
+    def answers(self) -> ProcessAnswers:
+        """Of compactions; shared with what forgets an actor."""
+        from sidecar.compaction.answers import ProcessAnswers
+
+        return ProcessAnswers()
+
+    @cached_property
+    def claims(self) -> Claims:
+        """Of turns; shared with what forgets an actor."""
+        from sidecar.chat.turns.claims import Claims
+
+        return Claims()
 
     @cached_property
     def compactions(self) -> Compactions:
@@ -218,4 +227,5 @@ class ChatRooms:
             workers=self._workers,
             models=self.models,
             limits=self._config.compaction,
+            answers=self.answers,
         )

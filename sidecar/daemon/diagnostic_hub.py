@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from sidecar.diagnostics import Diagnostic, Severity
 from sidecar.errors import LimitReached, Reason
@@ -36,6 +37,8 @@ class DiagnosticHub:
 
     def __init__(self, *, kept: int, max_watchers: int) -> None:
         self._kept: deque[Numbered] = deque(maxlen=kept)
+        # Apart, so that nothing else has to go for it.
+        self._routine: deque[Numbered] = deque(maxlen=kept)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._watchers: set[asyncio.Event] = set()
@@ -51,7 +54,8 @@ class DiagnosticHub:
         if diagnostic.routine and not self._watchers:
             return
         with self._lock:
-            self._kept.append(Numbered(next(self._numbers), time.time(), diagnostic))
+            line = self._routine if diagnostic.routine else self._kept
+            line.append(Numbered(next(self._numbers), time.time(), diagnostic))
         if not diagnostic.routine:
             _log.log(
                 _LEVELS[diagnostic.severity],
@@ -98,10 +102,11 @@ class DiagnosticHub:
 
     def _since(self, last: int) -> list[Numbered]:
         with self._lock:
-            return [kept for kept in self._kept if kept.sequence > last]
+            new = [kept for line in (self._kept, self._routine) for kept in line if kept.sequence > last]
+        return sorted(new, key=attrgetter("sequence"))
 
     def _last(self) -> int:
-        return self._kept[-1].sequence if self._kept else 0
+        return max(line[-1].sequence if line else 0 for line in (self._kept, self._routine))
 
     def _wake(self) -> None:
         if self._loop and not self._loop.is_closed():

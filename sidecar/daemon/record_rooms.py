@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sidecar.daemon.search_rooms import SearchRooms
     from sidecar.diagnostics import Report
+    from sidecar.gen.lorekeeper.v1.common_pb2 import Cut
     from sidecar.memory.groups import GroupStore
     from sidecar.memory.kept_answers import KeptAnswers
     from sidecar.memory.record_mover import RecordMover
     from sidecar.memory.record_service import RecordService
     from sidecar.memory.record_store import RecordStore
+    from sidecar.memory.records import Record
     from sidecar.memory.toolbox import Tool
     from sidecar.saves.record_part import RecordPart
     from sidecar.search.index_status import IndexStatus
@@ -178,6 +180,7 @@ class RecordRooms:
             answers=self.answers,
             paging=self._paging,
             marks=self._search().marks,
+            cuts_of=self._cuts_of,
         )
 
     @cached_property
@@ -202,6 +205,12 @@ class RecordRooms:
         self.languages.forget(save)
         if self.words.version(save) != before:
             self.indexer.again(save)
+
+    def _cuts_of(self, save: str, record: Record) -> list[Cut]:
+        from sidecar.search.answers import words_cut
+
+        text = self.words.cut_text(save, record)
+        return [words_cut("terms", text)] if text else []
 
     def _words_version(self, folder: str) -> str:
         from sidecar.search.words import words_version

@@ -290,6 +290,7 @@ class Rooms:
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
             vectors=lambda: self.search.vector_erasure,
+            unstored=lambda: self.chat.part.unstored(),
             paging=self._paging,
             settings_changed=lambda save: self.records.settings_changed(save),
         )
@@ -389,7 +390,7 @@ class Rooms:
     def embedding_service(self) -> EmbeddingService:
         from sidecar.embedding.service import EmbeddingService
 
-        return EmbeddingService(self.engine, self.vectors, self._paging)
+        return EmbeddingService(self.engine, self.vectors, self._paging, self.search.behind)
 
     @property
     def _paging(self) -> Paging:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sidecar.settings import Config
     from sidecar.storage.actors import Actors
     from sidecar.storage.disk import Disk
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_gate import SaveGate
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
@@ -45,10 +46,13 @@ class SaveRooms:
         parts: Callable[[], Sequence[SavePart]],
         actor_files: Callable[[], ActorFiles],
         vectors: Callable[[], Vectors],
+        unstored: Callable[[], Iterable[ActorId]],
         paging: Paging,
         settings_changed: Callable[[str], None],
     ) -> None:
-        """``settings_changed`` is told of each save whose settings were replaced."""
+        """``settings_changed`` is told of each save whose settings were replaced; ``unstored`` tells the actors of whom
+        something lives in this process only."""
+        self._unstored = unstored
         self._settings_changed = settings_changed
         self._disk = disk
         self._config = config
@@ -102,7 +106,8 @@ class SaveRooms:
     def erasure(self) -> Erasure:
         from sidecar.saves.erasure import Erasure
 
-        return Erasure(self._actors, self._actor_files(), self.actor_copies, self.files, self._vectors())
+        rooms = (self._actors, self._actor_files(), self.actor_copies, self.files, self._vectors())
+        return Erasure(*rooms, unstored=self._unstored)
 
     @cached_property
     def erasures(self) -> Erasures:

@@ -72,6 +72,10 @@ class SearchRooms:
         if "queue" in self.__dict__:
             await self.queue.close()
 
+    async def behind(self) -> tuple[int, int]:
+        """How many records wait for their vector, and how many texts had theirs when they were added."""
+        return await self.queue.pending(), self.marks.hits
+
     def follow_behind(self) -> None:
         """Have vectors made of what is remembered, and removed of what is forgotten, from now on."""
         self._records.indexer.written = self.queue.changed

@@ -167,7 +167,7 @@ class TurnRooms:
                 histories=self._chat.histories,
                 documents=self._documents,
                 snapshots=self._chat.memory_snapshots,
-                presence=self._chat.presence,
+                claims=self._chat.claims,
                 toolbox=self._toolbox,
                 counting=self._backends.counting,
                 compactions=self._chat.compactions,

@@ -51,7 +51,9 @@ class EmbeddingIdentity:
             raise _invalid("dimensions", f"must be 1 to {MAX_DIMENSIONS}")
 
     def __str__(self) -> str:
-        return f"{self.provider}/{self.model}@{self.version}:{self.dimensions}"
+        """Vectors are kept under it: no two identities have the same."""
+        model = self.model.replace("%", "%25").replace("@", "%40")
+        return f"{self.provider}/{model}@{self.version}:{self.dimensions}"
 
 
 def text_hash(text: str) -> bytes:

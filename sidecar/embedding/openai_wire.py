@@ -122,7 +122,7 @@ def _prefixes(settings: EmbeddingSettings) -> str:
 def _matrix(rows: list[Any]) -> NDArray[np.float64]:
     import numpy as np
 
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for row in rows for value in row):
+    if not all(isinstance(row, list) and all(map(_is_number, row)) for row in rows):
         raise invalid_output("an embedding with something that is no number")
     try:
         matrix = np.array(rows, dtype=np.float64)
@@ -131,6 +131,10 @@ def _matrix(rows: list[Any]) -> NDArray[np.float64]:
     if matrix.ndim != 2 or np.any(np.abs(matrix) > np.finfo(np.float32).max):
         raise invalid_output("an embedding beyond single precision")
     return matrix
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _index(item: dict[str, Any]) -> int:

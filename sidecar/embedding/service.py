@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -29,7 +29,16 @@ _MODEL_WEIGHT = 1_024
 class EmbeddingService:
     """Everything that takes long happens in the engine's threads."""
 
-    def __init__(self, engine: EmbeddingEngine, vectors: VectorStore, paging: Paging) -> None:
+    def __init__(
+        self,
+        engine: EmbeddingEngine,
+        vectors: VectorStore,
+        paging: Paging,
+        behind: Callable[[], Awaitable[tuple[int, int]]],
+    ) -> None:
+        """``behind`` tells how many records wait for their vector, and how many texts had theirs when they were
+        added."""
+        self._behind = behind
         self._engine = engine
         self._vectors = vectors
         self._paging = paging
@@ -79,16 +88,19 @@ class EmbeddingService:
         self, request: pb.GetEmbeddingStatsRequest, context: Any
     ) -> pb.GetEmbeddingStatsResponse:
         engine, loaded = self._engine, self._engine.models.loaded
+        pending, hits = await self._behind()
         return pb.GetEmbeddingStatsResponse(
             work=[wire.work_to(figures) for figures in engine.stats.figures()],
             running=loaded.running if loaded else 0,
             queued=loaded.queued if loaded else 0,
             queue_capacity=engine.settings.max_queued,
+            background_pending=pending,
             query_cache_hits=engine.queries.hits,
             query_cache_misses=engine.queries.misses,
             cached_vectors=await asyncio.to_thread(self._vectors.count),
             cached_vector_bytes=await asyncio.to_thread(self._vectors.bytes_on_disk),
             identity=wire.identity_to(engine.identity) if engine.identity else None,
+            vector_cache_hits=hits,
         )
 
     def _listed(self) -> list[ListedModel]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Reason, Unavailable
 from sidecar.storage.derived_database import content_version
+from sidecar.storage.disk import require_no_link
 
 if TYPE_CHECKING:
     import sqlite3
@@ -279,6 +280,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
     if path is not None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_no_link(path)
         if not path.exists():
             Path(f"{path}-wal").unlink(missing_ok=True)
     connection = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)

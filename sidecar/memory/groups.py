@@ -51,6 +51,19 @@ class SaveGroups:
         """The groups of an actor, by id."""
         return [group for group in self.groups.values() if group.has(who)]
 
+    def retention_of(self, who: ActorId, groups: Iterable[Group]) -> RetentionPolicy | None:
+        """The policy of an owner of some ``groups``: its own, else that of its first group that has one, else the
+        save's."""
+        of_groups = (group.retention for group in groups if group.retention)
+        return self.owners.get(who) or next(of_groups, self.retention)
+
+    def with_retention(self, owner: ActorId | None, policy: RetentionPolicy | None) -> SaveGroups:
+        """The same with another policy of an owner, or of the save; None removes it."""
+        if owner is None:
+            return replace(self, retention=policy)
+        owners = {who: kept for who, kept in self.owners.items() if who != owner}
+        return replace(self, owners=owners | ({owner: policy} if policy else {}))
+
 
 class GroupStore:
     """Thread-safe; reads of a known save never touch the disk."""
@@ -97,12 +110,9 @@ class GroupStore:
             return None
 
     def retention(self, who: ActorId) -> RetentionPolicy | None:
-        """The policy in force for an owner: its own, else that of its first group that has one, else the save's."""
+        """The policy in force for an owner. Raises Corrupt."""
         known = self.read(who.save)
-        if not (known.owners or known.groups):
-            return known.retention
-        of_groups = (group.retention for group in self.of(who) if group.retention)
-        return known.owners.get(who) or next(of_groups, known.retention)
+        return known.retention_of(who, self.of(who)) if known.owners or known.groups else known.retention
 
     def put(self, save: str, groups: Iterable[Group], remove: Iterable[str]) -> int:
         """Set groups and remove others; how many there are then. Raises LimitReached, Corrupt."""
@@ -125,12 +135,7 @@ class GroupStore:
     def put_retention(self, save: str, owner: ActorId | None, policy: RetentionPolicy | None) -> None:
         """Set the retention of an owner, or of the save; None removes it. Raises Corrupt."""
         with self._lock:
-            known = self.read(save)
-            if owner is None:
-                self._store(save, replace(known, retention=policy))
-                return
-            owners = {who: kept for who, kept in known.owners.items() if who != owner}
-            self._store(save, replace(known, owners=owners | ({owner: policy} if policy else {})))
+            self._store(save, self.read(save).with_retention(owner, policy))
 
     def forget_cached(self, save: str) -> None:
         """Read the file again at the next call: it was erased or exchanged."""

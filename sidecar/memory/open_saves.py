@@ -136,7 +136,7 @@ class OpenSaves:
                 opened.defer_again(self._kept(opened, left.who), left)
                 self._changed(left.who)
             except Corrupt as error:
-                self._tell_unreadable(opened, error)
+                self._tell_unreadable(opened, left.who, error)
         return opened
 
     def _note_folder(
@@ -145,16 +145,17 @@ class OpenSaves:
         if known and known[1].size == size:
             opened.catalog.note(*known)
             return
+        who = None
         try:
             who = known[0] if known else self._actors.in_folder(folder, save)
             if who is not None:
                 opened.note(self._kept(opened, who))
                 self._changed(who)
         except Corrupt as error:
-            self._tell_unreadable(opened, error)
+            self._tell_unreadable(opened, who, error)
 
-    def _tell_unreadable(self, opened: OpenSave, error: Corrupt) -> None:
-        opened.catalog.unreadable += 1
+    def _tell_unreadable(self, opened: OpenSave, who: ActorId | None, error: Corrupt) -> None:
+        opened.catalog.unreadable.add(who)
         self._report(Diagnostic("records_unreadable", error.message, Severity.ERROR, error.metadata))
 
 

@@ -43,8 +43,9 @@ class Catalog:
     """One save's owners. Thread-safe."""
 
     def __init__(self, *, most: int) -> None:
-        #: Owners whose journal could not be read when the save was opened.
-        self.unreadable = 0
+        #: Owners whose journal could not be read when the save was opened; None where it cannot be told whose it is.
+        #: Nobody knows what they hold or for whom, so they are among all owners and may address everybody.
+        self.unreadable: set[ActorId | None] = set()
         #: Counts what was noted; it rises after a change can be seen.
         self.changes = 0
         self._most = most
@@ -62,7 +63,7 @@ class Catalog:
     def owners(self) -> list[ActorId]:
         """All owners, in no order."""
         with self._lock:
-            return list(self._owners)
+            return list(self._owners.keys() | self._unread())
 
     def lacks(self, who: ActorId) -> bool:
         """Whether it is certain that an owner has no journal."""
@@ -81,11 +82,12 @@ class Catalog:
     def addressing(self, target: Hashable) -> list[ActorId]:
         """The owners of records that are addressed to a group or an actor."""
         with self._lock:
-            return list(self._addressing.get(target, ()))
+            return list(self._addressing.get(target, set()) | self._unread())
 
     def note(self, who: ActorId, facts: OwnerFacts) -> None:
         """An owner stands like this now; with no record it is no owner any more."""
         with self._lock:
+            self.unreadable.discard(who)
             before = self._owners.pop(who, None)
             for target in before.targets - facts.targets if before else ():
                 self._addressing[target].discard(who)
@@ -108,6 +110,9 @@ class Catalog:
                     value=self._most,
                 )
             self._reserved += count
+
+    def _unread(self) -> set[ActorId]:
+        return {who for who in self.unreadable if who is not None}
 
     def release(self, count: int) -> None:
         """Give back the room of :meth:`reserve`: the records were noted, or were not written."""

@@ -18,6 +18,7 @@ _PREFIX = "oga-memory-v1:"
 _DOMAIN = "OpenGameAgent.ExtensionOperationId.v1"
 REMEMBER = "remember_game_memory"
 ADD = "AddRecords"
+SUPERSEDE = "SupersedeRecord"
 
 
 def made_id(owner: ActorId, input_id: str, moment: Moment, *, turn: int, place: int, tool: str) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from sidecar.errors import InvalidInput, Reason
-from sidecar.gen.lorekeeper.v1 import memory_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 from sidecar.memory.embedding_marks import EmbeddingMark, EmbeddingMarks, Item
-from sidecar.memory.groups import GroupStore
+from sidecar.memory.groups import GroupStore, SaveGroups
 from sidecar.memory.kept_answers import KeptAnswers, mark_of
 from sidecar.memory.open_owner import entries_by_id
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import Bound, checked_record, checked_shares, require_count, required_id
 from sidecar.memory.record_filter import RecordFilter, checked_filter
-from sidecar.memory.record_ids import ADD, made_id, random_id
+from sidecar.memory.record_ids import ADD, SUPERSEDE, made_id, random_id
 from sidecar.memory.record_store import Added, RecordStore, Stored, lock_order
 from sidecar.memory.record_wire import (
     actor_in,
@@ -57,7 +58,9 @@ class RecordService:
         answers: KeptAnswers,
         paging: Paging,
         marks: EmbeddingMarks,
+        cuts_of: Callable[[str, Record], Sequence[common_pb2.Cut]],
     ) -> None:
+        """``cuts_of`` tells what of a record of a save cannot be found."""
         self._store = store
         self._groups = groups
         self._saves = saves
@@ -66,6 +69,7 @@ class RecordService:
         self._answers = answers
         self._paging = paging
         self._marks = marks
+        self._cuts_of = cuts_of
 
     async def AddRecords(self, request: memory_pb2.AddRecordsRequest, context: Any) -> memory_pb2.AddRecordsResponse:
         who = actor_from(request.actor)
@@ -73,12 +77,14 @@ class RecordService:
         def add() -> memory_pb2.AddRecordsResponse:
             self._check_threshold(request)
             given = self._new_records(who, request)
-            added = self._store.add(who.save, given, asked=mark_of(who.save, request))
+            added, dropped = self._store.add(who.save, given, asked=mark_of(who.save, request))
             items = [Item(owner, record, one.content_hash) for (owner, record), one in zip(given, added, strict=True)]
             if request.HasField("near_duplicate_threshold"):
                 self._marks.flag_from(items, request.near_duplicate_threshold)
             marks = self._marks.of_new(items)
-            return memory_pb2.AddRecordsResponse(records=list(map(_added_to, added, marks)))
+            return memory_pb2.AddRecordsResponse(
+                records=list(map(self._added_to, added, marks, items)), dropped=dropped
+            )
 
         return await self._once(who.save, request, add)
 
@@ -103,7 +109,7 @@ class RecordService:
                 weight=lambda found: found[1].length + 500,
             )
             return memory_pb2.ListRecordsResponse(
-                records=self._marked([self._store.get(who, entry.head.record_id) for who, entry in chosen.items]),
+                records=self._marked(list(self._store.still_there(chosen.items))),
                 next_page_token=chosen.next_token,
                 total=len(matching),
             )
@@ -116,16 +122,19 @@ class RecordService:
         who, record_id = actor_from(request.actor), required_id(request.record_id, "record_id")
 
         def supersede() -> memory_pb2.SupersedeRecordResponse:
-            owner, record = self._new_record(who, request.replacement, "replacement", request.idempotency_key, 1, 0)
+            # What it replaces is its place: one input may replace several records.
+            make_id = partial(made_id, turn=1, place=0, tool=f"{SUPERSEDE} {record_id}")
+            owner, record = self._new_record(who, request.replacement, "replacement", request.idempotency_key, make_id)
             if owner != who:
                 raise InvalidInput(
                     "replacement.owner must be the owner of the record that it replaces",
                     reason=Reason.FIELD_INVALID,
                     field="replacement.owner",
                 )
-            added = self._store.supersede(who, record_id, record, asked=mark_of(who.save, request))
-            (mark,) = self._marks.of([Item(owner, record, added.content_hash)])
-            return memory_pb2.SupersedeRecordResponse(record=_added_to(added, mark))
+            (added,), dropped = self._store.supersede(who, record_id, record, asked=mark_of(who.save, request))
+            item = Item(owner, record, added.content_hash)
+            (mark,) = self._marks.of([item])
+            return memory_pb2.SupersedeRecordResponse(record=self._added_to(added, mark, item), dropped=dropped)
 
         return await self._once(who.save, request, supersede)
 
@@ -139,12 +148,10 @@ class RecordService:
             wanted = RecordFilter(include_expired=True, include_superseded=True)
 
         def forget() -> memory_pb2.ForgetRecordsResponse:
-            matched = forgotten = 0
-            for owner in self._owners(who, request):
-                ids = self._meant(owner, request, wanted)
-                matched += len(ids)
-                forgotten += 0 if request.dry_run else self._store.forget(owner, ids)
-            return memory_pb2.ForgetRecordsResponse(matched=matched, forgotten=forgotten)
+            # All of them before any is forgotten: one owner may be unreadable.
+            meant = {owner: self._meant(owner, request, wanted) for owner in self._owners(who, request)}
+            forgotten = 0 if request.dry_run else sum(self._store.forget(owner, ids) for owner, ids in meant.items())
+            return memory_pb2.ForgetRecordsResponse(matched=sum(map(len, meant.values())), forgotten=forgotten)
 
         lasting = None if request.dry_run else memory_pb2.ForgetRecordsResponse
         return await self._once(who.save, request, forget, lasting=lasting)
@@ -209,13 +216,13 @@ class RecordService:
 
         def put() -> memory_pb2.PutRetentionResponse:
             owners = [owner] if owner else self._store.catalog(save).owners()
-            if request.dry_run:
-                return memory_pb2.PutRetentionResponse(dropped=sum(self._would_drop(who, policy) for who in owners))
-            self._groups.put_retention(save, owner, policy)
-            response = memory_pb2.PutRetentionResponse(dropped=sum(map(self._store.trim, owners)))
-            if policy:
-                response.policy.CopyFrom(policy_to(policy))
-            return response
+            after = self._groups.read(save).with_retention(owner, policy)
+            dropped = sum(self._would_drop(who, after) for who in owners)  # before any change: one may be unreadable
+            if not request.dry_run:
+                self._groups.put_retention(save, owner, policy)
+                dropped = sum(map(self._store.trim, owners))
+            in_force = after.retention_of(owner, after.of(owner)) if owner else after.retention
+            return memory_pb2.PutRetentionResponse(dropped=dropped, policy=policy_to(in_force) if in_force else None)
 
         return await self._once(
             save, request, put, lasting=None if request.dry_run else memory_pb2.PutRetentionResponse
@@ -259,12 +266,18 @@ class RecordService:
             raise InvalidInput("records is required", reason=Reason.FIELD_REQUIRED, field="records")
         require_count(len(request.records), "records", Bound("records.max_batch", self._limits.max_batch))
         return [
-            self._new_record(who, message, f"records[{place}]", request.idempotency_key, request.turn or 1, place)
+            self._new_record(
+                who,
+                message,
+                f"records[{place}]",
+                request.idempotency_key,
+                partial(made_id, turn=request.turn or 1, place=place, tool=ADD),
+            )
             for place, message in enumerate(request.records)
         ]
 
     def _new_record(
-        self, who: ActorId, message: memory_pb2.NewRecord, field: str, key: str, turn: int, place: int
+        self, who: ActorId, message: memory_pb2.NewRecord, field: str, key: str, make_id: Callable[..., str]
     ) -> tuple[ActorId, Record]:
         owner = actor_in(message.owner, who.save, f"{field}.owner") if message.HasField("owner") else who
         record = checked_record(record_from(message, who.save, field), field, self._limits)
@@ -272,8 +285,17 @@ class RecordService:
             return owner, record
         # A retry with a key makes the same id, also after a restart.
         source = record.head.source_input_id or key
-        made = made_id(owner, source, record.head.moment, turn=turn, place=place, tool=ADD) if source else random_id()
+        made = make_id(owner, source, record.head.moment) if source else random_id()
         return owner, replace(record, head=replace(record.head, record_id=made))
+
+    def _added_to(self, added: Added, mark: EmbeddingMark, item: Item) -> memory_pb2.AddedRecord:
+        return memory_pb2.AddedRecord(
+            record_id=added.record_id,
+            outcome=_CREATED if added.created else _UNCHANGED,
+            embedding_state=state_value(mark.state),
+            near_duplicate_of=mark.near_duplicate_of,
+            cuts=self._cuts_of(item.owner.save, item.record),
+        )
 
     def _marked(self, found: Sequence[Stored]) -> list[memory_pb2.Record]:
         marks = self._marks.of([Item(one.owner, one.record, one.entry.content_hash) for one in found])
@@ -321,18 +343,10 @@ class RecordService:
         most = Bound("records.max_forget_ids", self._limits.max_forget_ids)
         require_count(len(request.record_ids), "record_ids", most)
 
-    def _would_drop(self, who: ActorId, policy: Any) -> int:
+    def _would_drop(self, who: ActorId, groups: SaveGroups) -> int:
+        policy = groups.retention_of(who, groups.of(who))
         with self._store.opened(who) as owner:
             return len(policy.dropped(owner.records().entries.values())) if policy else 0
-
-
-def _added_to(added: Added, mark: EmbeddingMark) -> memory_pb2.AddedRecord:
-    return memory_pb2.AddedRecord(
-        record_id=added.record_id,
-        outcome=_CREATED if added.created else _UNCHANGED,
-        embedding_state=state_value(mark.state),
-        near_duplicate_of=mark.near_duplicate_of,
-    )
 
 
 def _list_key(found: tuple[ActorId, Entry]) -> str:

@@ -10,11 +10,11 @@ for its owner alone.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sidecar.diagnostics import Report
@@ -27,6 +27,7 @@ from sidecar.memory.record_catalog import Catalog, KnownFacts
 from sidecar.memory.records import Record, Share, hash_of_row, record_row
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.sharing import merged_shares
+from sidecar.memory.whole_records import WholeRecords
 from sidecar.settings import RecordSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
@@ -53,8 +54,11 @@ class Added:
     created: bool
 
 
-#: A record with more text than this is read again each time, so that what is kept stays bounded.
-KEPT_CHARS = 16_384
+class Written(NamedTuple):
+    """What became of the records of a call, in their order, and how many the owners' retention dropped for them."""
+
+    records: list[Added]
+    dropped: int
 
 
 class _New(NamedTuple):
@@ -84,8 +88,7 @@ class RecordStore:
         self._limits = limits
         self._retention = retention
         self._open = OpenSaves(disk, actors, saves, limits, known, report, self._tell)
-        self._records: OrderedDict[Entry, Record] = OrderedDict()
-        self._lock = threading.Lock()
+        self._whole = WholeRecords(most=limits.max_cached_records)
         self._listeners: list[Callable[[ActorId], None]] = []
 
     def listen(self, changed: Callable[[ActorId], None]) -> None:
@@ -104,16 +107,23 @@ class RecordStore:
         return next(self.stored_many(owner, [entry]))
 
     def stored_many(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Stored]:
-        """The whole records of entries whose owner is locked, read together where they lie together. Raises Corrupt."""
-        with self._lock:
-            known = [self._records.get(entry) for entry in entries]
-        missing = owner.whole([entry for entry, record in zip(entries, known, strict=True) if record is None])
-        for entry, record in zip(entries, known, strict=True):
-            yield Stored(owner.who, record or self._remember(entry, next(missing)), entry)
+        """The whole records of entries whose owner is locked. Raises Corrupt."""
+        whole = self._whole.of(owner, entries)
+        return (Stored(owner.who, record, entry) for entry, record in zip(entries, whole, strict=True))
+
+    def still_there(self, found: Iterable[tuple[ActorId, Entry]]) -> Iterator[Stored]:
+        """The whole records of entries that were found a moment ago, those of one owner side by side; what was
+        forgotten since is left out. Raises Corrupt."""
+        for who, own in groupby(found, key=itemgetter(0)):
+            with self.opened(who) as owner:
+                now = owner.records().entries
+                known = ((now.get(entry.head.record_id), entry.content_hash) for _, entry in own)
+                same = [entry for entry, content in known if entry is not None and entry.content_hash == content]
+                yield from list(self.stored_many(owner, same))
 
     def remembered(self, owner: OpenOwner, entry: Entry) -> Stored | None:
         """The whole record of an entry where it is in memory."""
-        record = self._records.get(entry)
+        record = self._whole.kept(entry)
         return Stored(owner.who, record, entry) if record else None
 
     def owner_at_hand(self, who: ActorId) -> OpenOwner | None:
@@ -152,7 +162,7 @@ class RecordStore:
         *,
         field: str = "records[{}].record_id",
         asked: str = "",
-    ) -> list[Added]:
+    ) -> Written:
         """Add records, all or none; those that are there already change nothing. ``field`` names an id in errors.
         ``asked`` tells the call, where it has an idempotency key: what it added once, it never adds again.
 
@@ -164,7 +174,7 @@ class RecordStore:
         with self.opened_together([who for who, _ in batch]) as owners:
             return self._add(opened, owners, batch, field, asked)
 
-    def supersede(self, who: ActorId, record_id: str, replacement: Record, *, asked: str = "") -> Added:
+    def supersede(self, who: ActorId, record_id: str, replacement: Record, *, asked: str = "") -> Written:
         """Add a record that replaces another one. The same replacement again changes nothing. ``asked`` as in add.
 
         Raises NotFound, NotReady where it was replaced by another, AlreadyExists, LimitReached, Corrupt.
@@ -174,7 +184,7 @@ class RecordStore:
             if not owner.records().was_added(record.head.record_id, asked):
                 _require_current(_entry(owner, record_id), record.head.record_id)
             opened = self._open.save(who.save)
-            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)[0]
+            return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)
 
     def archive(self, who: ActorId, turns: Sequence[Record], *, most: int) -> int:
         """Add archived turns of an actor's conversation, each once; the oldest beyond ``most`` are forgotten, and how
@@ -254,12 +264,12 @@ class RecordStore:
     def erased(self, who: ActorId) -> None:
         """Forget what is kept in memory: the owner's folder is gone."""
         self._open.erased(who)
-        self._forget_records()
+        self._whole.clear()
 
     def exchanged(self, save: str) -> None:
         """Read everything again: the folders of a save were exchanged (a restore) or removed."""
         self._open.exchanged(save)
-        self._forget_records()
+        self._whole.clear()
 
     # inside
 
@@ -270,7 +280,7 @@ class RecordStore:
         batch: Sequence[tuple[ActorId, Record]],
         field: str,
         asked: str,
-    ) -> list[Added]:
+    ) -> Written:
         """Add records of locked owners."""
         fresh: dict[OpenOwner, dict[str, _New]] = {owner: {} for owner in owners.values()}
         added = [
@@ -280,9 +290,7 @@ class RecordStore:
         written = {owner: list(records.values()) for owner, records in fresh.items() if records}
         if written:
             self._write(opened, written, asked)
-            for owner in written:
-                self._trim(owner)
-        return added
+        return Written(added, sum(map(self._trim, written)))
 
     def _write(self, opened: OpenSave, written: Mapping[OpenOwner, Sequence[_New]], asked: str) -> None:
         for owner, records in written.items():
@@ -302,7 +310,7 @@ class RecordStore:
         for owner, records in written.items():
             entries = owner.records().entries
             for one in records:
-                self._remember(entries[one.record.head.record_id], one.record)
+                self._whole.keep(entries[one.record.head.record_id], one.record)
 
     def _write_rows(self, opened: OpenSave, rows: Mapping[OpenOwner, Sequence[dict[str, Any]]]) -> None:
         if len(rows) == 1:
@@ -338,20 +346,6 @@ class RecordStore:
     def _tell(self, who: ActorId) -> None:
         for changed in self._listeners:
             changed(who)
-
-    def _forget_records(self) -> None:
-        with self._lock:
-            self._records.clear()
-
-    def _remember(self, entry: Entry, record: Record) -> Record:
-        if len(record.payload) + len(record.text) > KEPT_CHARS:
-            return record
-        with self._lock:
-            self._records[entry] = record
-            self._records.move_to_end(entry)
-            while len(self._records) > self._limits.max_cached_records:
-                self._records.popitem(last=False)
-        return record
 
 
 def _decided(owner: OpenOwner, record: Record, fresh: dict[str, _New], field: str, asked: str) -> Added:

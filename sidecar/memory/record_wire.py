@@ -17,9 +17,10 @@ from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import Bound, checked_share_of_one, checked_text, require_count, required_id
 from sidecar.memory.record_filter import RecordFilter
-from sidecar.memory.record_store import KEPT_CHARS, Stored
+from sidecar.memory.record_store import Stored
 from sidecar.memory.records import Authority, Kind, Record, RecordHead, Share, ShareKind
 from sidecar.memory.retention import RetentionPolicy
+from sidecar.memory.whole_records import KEPT_CHARS
 from sidecar.storage.keys import MAX_ID_CHARS, ActorId, checked_id
 from sidecar.wire import actor_from, actor_to
 

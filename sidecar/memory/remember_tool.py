@@ -93,15 +93,21 @@ class RememberTool:
 
 def _record(who: ActorId, call: ToolCall, now: Moment) -> Record:
     arguments = Arguments(call.arguments_json, REMEMBER_TOOL.parameters["properties"])
-    expires = Moment(now.timeline, arguments.whole("expiresAtTick", 0)) if arguments.given("expiresAtTick") else None
+    expires = arguments.whole("expiresAtTick", now.tick)
+    if expires < now.tick:
+        raise InvalidInput(
+            f"expiresAtTick lies before now; it is tick {now.tick} now",
+            reason=Reason.FIELD_INVALID,
+            field="expiresAtTick",
+        )
     head = RecordHead(
-        record_id=arguments.text("memoryId", "", most=_MOST_ID) or _made(who, call, now),
+        record_id=arguments.text("memoryId", "", most=_MOST_ID).strip() or _made(who, call, now),
         scope=arguments.text("scope", most=_MOST_ID),
         kind=kind_of(arguments.text("kind", most=_MOST_ID)),
         moment=now,
         importance=arguments.number("importance", 0.5),
         tags=arguments.texts("tags", most=_MOST_TAGS),
-        expires=expires,
+        expires=Moment(now.timeline, expires) if arguments.given("expiresAtTick") else None,
         source_input_id=call.input_id,
         authority=Authority.MODEL,
     )

@@ -160,6 +160,7 @@ class DocumentService:
     async def CallTool(self, request: memory_pb2.CallToolRequest, context: Any) -> memory_pb2.CallToolResponse:
         who = actor_from(request.actor)
         _check_arguments(request.arguments_json, self._limits.max_arguments_chars)
+        _check_place(request)
         call = ToolCall(
             name=request.name,
             arguments_json=request.arguments_json,
@@ -177,6 +178,7 @@ class DocumentService:
             response = memory_pb2.CallToolResponse(result_json=answer.json(), succeeded=answer.succeeded)
             response.reason = str(answer.payload.get("Reason", ""))
             response.record_id = answer.record_id
+            response.degraded_reason = common_pb2.DegradedReason.ValueType(answer.degraded)
             if answer.records_left_out:
                 kept, dropped = len(answer.payload["memories"]), answer.records_left_out
                 response.cuts.add(what="result", unit="records", kept=kept, dropped=dropped, detail=_RESULT_CUT)
@@ -256,6 +258,12 @@ def _check_arguments(arguments_json: str, most: int) -> None:
             limit="memory.max_arguments_chars",
             value=most,
         )
+
+
+def _check_place(request: memory_pb2.CallToolRequest) -> None:
+    for field in ("turn", "call_index"):
+        if getattr(request, field) < 0:
+            raise InvalidInput(f"{field} is below 0", reason=Reason.FIELD_INVALID, field=field)
 
 
 def _edits_from(messages: Sequence[memory_pb2.Edit], most: int) -> list[Edit]:

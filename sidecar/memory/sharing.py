@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sidecar.memory.records import Share, ShareKind
 from sidecar.storage.keys import ActorId
 
 
 def merged_shares(known: Sequence[Share], added: Iterable[Share]) -> tuple[tuple[Share, ...], int]:
-    """Everyone who knows the record then, and how many are new or know it better.
-
-    Who knows it already keeps the better kind (a witness stays one) and, of one kind, the earlier moment.
-    """
+    """Everyone who knows the record then, and how many are new or know it better."""
     shares: dict[ActorId, Share] = {share.recipient: share for share in known}
     changed = 0
     for share in added:
         before = shares.get(share.recipient)
-        if before is None or _better(share, before):
-            shares[share.recipient] = share
-            changed += 1
+        after = share if before is None else _merged(before, share)
+        shares[share.recipient] = after
+        changed += after != before
     return tuple(shares.values()), changed
 
 
-def _better(one: Share, other: Share) -> bool:
-    if one.kind is not other.kind:
-        return one.kind is ShareKind.WITNESS
-    return one.moment.tick < other.moment.tick
+def _merged(before: Share, share: Share) -> Share:
+    """The better kind (a witness stays one; of one kind, the earlier) since the earlier moment: nobody unlearns what
+    was known before."""
+    earlier = share.moment.tick < before.moment.tick
+    better = earlier if share.kind is before.kind else share.kind is ShareKind.WITNESS
+    return replace(share if better else before, moment=share.moment if earlier else before.moment)

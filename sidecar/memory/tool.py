@@ -41,13 +41,15 @@ class ToolSpec:
 class ToolAnswer:
     """What goes back to the model as JSON, and whether the call did what it asked.
 
-    ``record_id`` is that of a record that was remembered; ``records_left_out`` were found and did not fit.
+    ``record_id`` is that of a record that was remembered; ``records_left_out`` were found and did not fit; ``degraded``
+    is the contract's number of why less was found than could be, 0 where there is no reason.
     """
 
     payload: dict[str, Any]
     succeeded: bool
     record_id: str = ""
     records_left_out: int = 0
+    degraded: int = 0
 
     def json(self) -> str:
         return json.dumps(self.payload, ensure_ascii=False)

@@ -80,7 +80,7 @@ class ErasingService:
         if known := await self._access.of_none(lambda: self._answers.known(asked, save_pb2.ErasePlayerResponse)):
             return known
         response = save_pb2.ErasePlayerResponse()
-        saves = _saves(request.save_ids) or await self._access.of_none(lambda: list(self._files.saves()))
+        saves = _saves(request.save_ids) or await self._access.of_none(self._erasure.saves)
         for save in saves:
             told = partial(self._with, response, save)
             if request.dry_run:

@@ -4,7 +4,7 @@ backups, and in what other actors keep about them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,13 +127,27 @@ class Erasure:
     """
 
     def __init__(
-        self, actors: Actors, actor_files: ActorFiles, copies: ActorCopies, files: SaveFiles, vectors: Vectors
+        self,
+        actors: Actors,
+        actor_files: ActorFiles,
+        copies: ActorCopies,
+        files: SaveFiles,
+        vectors: Vectors,
+        *,
+        unstored: Callable[[], Iterable[ActorId]],
     ) -> None:
+        """``unstored`` tells the actors of whom something lives in this process only, whether they have a folder or
+        not."""
+        self._unstored = unstored
         self._actors = actors
         self._actor_files = actor_files
         self._copies = copies
         self._files = files
         self._vectors = vectors
+
+    def saves(self) -> list[str]:
+        """All saves of which anything is kept, sorted."""
+        return sorted({*self._files.saves(), *(who.save for who in self._unstored())})
 
     def erase(self, doomed: Doomed, *, dry_run: bool = False) -> Mapping[str, int] | None:
         """What was, or would be, removed; None where there is nothing of whoever is meant."""
@@ -146,21 +160,32 @@ class Erasure:
     def _erase_save(self, save: str, dry_run: bool) -> Mapping[str, int] | None:
         held, texts = self._measure(save), self._vectors.doomed(save)
         vectors = len(texts) if dry_run else self._vectors.remove(save, texts)
-        removed = self._files.erase(save, dry_run=dry_run)
-        return removed and {**held, **removed, "checkpoints_rewritten": 0, "vectors": vectors}
+        removed = self._files.erase(save, dry_run=dry_run) or {}
+        for who in () if dry_run else self._unstored_of(save):
+            self._actor_files.erase(who)
+        return {**held, **removed, "checkpoints_rewritten": 0, "vectors": vectors} if removed or held else None
 
     def _measure(self, save: str) -> Counter[str]:
         """How much all actors of a save hold together, as far as they can be read."""
         held: Counter[str] = Counter()
         with suppress(LorekeeperError):
-            for who in self._actors.of_save(save):
+            for who in self._of_save(save):
                 held.update(self._actor_files.measure(who) or {})
         return held
+
+    def _of_save(self, save: str) -> Iterator[ActorId]:
+        """The actors of a save. Raises Corrupt at one who cannot say who it is."""
+        unstored = self._unstored_of(save)
+        yield from unstored
+        yield from (who for who in self._actors.of_save(save) if who not in unstored)
+
+    def _unstored_of(self, save: str) -> list[ActorId]:
+        return [who for who in self._unstored() if who.save == save]
 
     def _forget(self, save: str, who: Who, dry_run: bool) -> Mapping[str, int] | None:
         """Forget a player in a save."""
         removed: Counter[str] = Counter(checkpoints_rewritten=self._copies.forget(save, who, dry_run=dry_run))
-        for actor in [actor for actor in self._actors.of_save(save) if who.meets(actor)]:
+        for actor in [actor for actor in self._of_save(save) if who.meets(actor)]:
             counted = self._actor_files.erase(actor, dry_run=dry_run)
             removed.update({name: count for name, count in (counted or {}).items() if name != "checkpoints_rewritten"})
         return removed if any(removed.values()) else None

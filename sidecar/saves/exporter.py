@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import IO, Any, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from sidecar.errors import LorekeeperError, Reason, Stale
+from sidecar.errors import Corrupt, LorekeeperError, Reason, Stale
 from sidecar.saves.archive import MANIFEST, Manifest, Packed, is_file, manifest_to_json
 from sidecar.storage.disk import Disk
 from sidecar.storage.format import FORMAT
+from sidecar.storage.journal import Journal
 from sidecar.storage.json_file import dump, read_json
+from sidecar.storage.keys import save_folder
 
 PIECE_BYTES = 1_048_576
 # Text packs to a sixth at once; the higher levels take many times as long for a few percent.
@@ -92,16 +94,26 @@ class Export:
                     yield file, packed
 
     def _parts(self, path: Path) -> Iterator[bytes]:
-        offset = 0
-        while part := self._read(path, offset):
-            offset += len(part)
-            yield part
-
-    def _read(self, path: Path, offset: int) -> bytes:
+        """The bytes of a file as an import takes them. Raises Corrupt where it would not."""
         try:
-            return self._disk.read(path, offset, PIECE_BYTES)
+            yield from Journal(self._disk, path).whole_appends() if path.suffix == ".jsonl" else self._object(path)
+        except Corrupt as error:
+            shown = (save_folder(Path(), self._save) / path.relative_to(self._folder)).as_posix()
+            raise Corrupt(
+                f"'{shown}' cannot be read, so that nothing could import the file; stop the daemon and run "
+                "'lorekeeper repair', or export an earlier checkpoint",
+                reason=error.reason,
+                file=shown,
+            ) from error
         except FileNotFoundError as error:
             raise _gone() from error
+        if not self._disk.exists(path):
+            raise _gone()
+
+    def _object(self, path: Path) -> Iterator[bytes]:
+        if read_json(self._disk, path) is None:
+            raise _gone()
+        yield self._disk.read(path)
 
     def _manifest(self, files: dict[str, Packed]) -> bytes:
         actors = [self._actor(name) for name in files if name.endswith("/actor.json")]

@@ -22,9 +22,11 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class ForeignFiles(Protocol):
-    """``names`` are paths with slashes, sorted; what is at them may be read once it is needed."""
+    """``names`` are paths with slashes, sorted; what is at them may be read once it is needed. ``links`` are paths of
+    what is passed over, because it is a link or a device."""
 
     names: list[str]
+    links: list[str]
 
     def read(self, name: str) -> bytes:
         """The content of a file. Raises InvalidInput, LimitReached."""
@@ -55,6 +57,7 @@ class _InFolder:
         self._limits = limits
         self._left = limits.max_unpacked_bytes
         self._most = limits.max_unpacked_bytes
+        self.links: list[str] = []
         self.names = sorted(self._found(limits.max_archive_files))
 
     def read(self, name: str) -> bytes:
@@ -73,14 +76,17 @@ class _InFolder:
 
     def _found(self, most: int) -> Iterator[str]:
         count = 0
-        for where, _folders, names in os.walk(self._folder, followlinks=False):
-            for name in names:
+        for where, folders, names in os.walk(self._folder, onerror=_refuse, followlinks=False):
+            for name in (*folders, *names):
                 path = Path(where) / name
-                if stat.S_ISREG(path.lstat().st_mode):
-                    count += 1
-                    if count > most:
-                        raise too_large("files", "saves.max_archive_files", most)
+                mode = path.lstat().st_mode
+                count += not stat.S_ISDIR(mode)
+                if count > most:
+                    raise too_large("files", "saves.max_archive_files", most)
+                if stat.S_ISREG(mode):
                     yield path.relative_to(self._folder).as_posix()
+                elif not stat.S_ISDIR(mode):
+                    self.links.append(path.relative_to(self._folder).as_posix())
 
 
 class _Zipped:
@@ -90,6 +96,7 @@ class _Zipped:
             raise too_large("files", "saves.max_archive_files", limits.max_archive_files)
         if sum(entry.file_size for entry in entries) > limits.max_unpacked_bytes:
             raise too_large("bytes", "saves.max_unpacked_bytes", limits.max_unpacked_bytes)
+        self.links: list[str] = []
         self._zipped = zipped
         self._limits = limits
         self._entries: Mapping[str, object] = {entry.filename: entry for entry in entries}
@@ -108,6 +115,10 @@ class _Zipped:
         if len(data) != entry.file_size:
             raise invalid("a file in it is not as long as it says")
         return data
+
+
+def _refuse(error: OSError) -> None:
+    raise invalid("a folder in it cannot be read") from error
 
 
 def shown(name: str) -> str:

@@ -11,7 +11,7 @@ from sidecar.memory.document_store import document_to_json
 from sidecar.memory.record_catalog import OwnerFacts
 from sidecar.memory.record_store import RecordStore
 from sidecar.saves.coreai import Memory, read_memories
-from sidecar.saves.foreign_files import foreign_files
+from sidecar.saves.foreign_files import ForeignFiles, foreign_files, shown
 from sidecar.saves.importer import Prepared, Source
 from sidecar.saves.opengameagent import read_records
 from sidecar.saves.skipped import Skipped
@@ -59,6 +59,7 @@ class ForeignSaves:
         save = source.save or DEFAULT_SAVE
         with foreign_files(self._disk, source.archive, source.folder, self._limits) as files:
             memories, skipped = read_memories(files, save, self._known(save), self._memory)
+            skipped += _links(files)
         SaveStates(disk).ensure(save)
         taken: Counter[str] = Counter()
         for who, memory in memories.items():
@@ -70,6 +71,7 @@ class ForeignSaves:
         disk = self._disk.below(source.place).unsynced()
         with foreign_files(self._disk, source.archive, source.folder, self._limits) as files:
             save, records, skipped = read_records(files, source.save, source.timeline, self._records)
+            skipped += _links(files)
         save = save or DEFAULT_SAVE
         states = SaveStates(disk)
         states.ensure(save)
@@ -90,6 +92,10 @@ class ForeignSaves:
 
     def _prepared(self, disk: Disk, save: str, taken: Counter[str], skipped: list[Skipped]) -> Prepared:
         return Prepared(save, save_folder(disk.root, save), SaveAbout(created=time.time()), taken, skipped)
+
+
+def _links(files: ForeignFiles) -> list[Skipped]:
+    return [Skipped(shown(name), "link", "is a link or a device, which is never followed") for name in files.links]
 
 
 def _keep(disk: Disk, who: ActorId, memory: Memory) -> Mapping[str, int]:

@@ -27,6 +27,7 @@ from sidecar.storage.keys import ActorId, actor_id, checked_id
 
 _RECORD = re.compile(r"(?:.*?/)??(?P<name>(?:\.memory-v2/s-[0-9a-f]{64}/o-[0-9a-f]{64}/)?[0-9a-f]{64})\.memory\.json")
 _VECTORS = re.compile(r".*\.vector-memory\.json|.*\.vector-partitions-v2/.*|.*\.entry|.*\.vector-memory\.lock")
+_PENDING = "pending-add.json"
 _KINDS = ("event", "fact", "relationship", "goal", "reflection", "procedure")
 T = TypeVar("T")
 _Found = tuple[str, str, Mapping[str, Any]]
@@ -71,10 +72,20 @@ def _stored(files: ForeignFiles, skipped: list[Skipped]) -> Iterator[_Found]:
             yield stored["SessionId"], name, stored
         elif matched:
             skipped.append(Skipped(shown(name), "record", "cannot be read, or its name is not that of its ids"))
-        elif name.endswith("pending-add.json"):
+        elif name.endswith(_PENDING) and not _is_whole(files, name):
             skipped.append(Skipped(shown(name), "record", "was being added when its writer ended"))
     if vectors:
         skipped.append(Skipped("", "vector", "vectors are made again where a model is there", vectors))
+
+
+def _is_whole(files: ForeignFiles, name: str) -> bool:
+    """Whether the record that was being added is there all the same: its file comes before the end of that."""
+    try:
+        pending = json.loads(files.read(name))
+        parts = (f"s-{pending['SessionHash']}", f"o-{pending['OwnerHash']}", f"{pending['MemoryHash']}.memory.json")
+    except (ValueError, KeyError, TypeError):
+        return False
+    return name.removesuffix(_PENDING) + "/".join(parts) in files.names
 
 
 def _parsed(data: bytes, name: str) -> Mapping[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
+from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import save_pb2
 from sidecar.saves.access import SaveAccess
 from sidecar.saves.answers import Answers, Request
@@ -176,6 +177,12 @@ class SaveService:
 
     async def ForkSave(self, request: save_pb2.ForkSaveRequest, context: Any) -> save_pb2.ForkSaveResponse:
         asked, began = Request("ForkSave", request), time.perf_counter()
+        if request.old_timeline_id and not request.new_timeline_id:
+            raise InvalidInput(
+                "new_timeline_id is required where old_timeline_id names what it replaces",
+                reason=Reason.FIELD_REQUIRED,
+                field="new_timeline_id",
+            )
         fork = Fork(
             source=save_from(request.save_id),
             checkpoint_id=request.checkpoint_id,

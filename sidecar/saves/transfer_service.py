@@ -23,7 +23,7 @@ from sidecar.settings import SavesSettings
 from sidecar.storage.disk import Disk
 from sidecar.storage.keys import DEFAULT_SAVE, checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.wire import state_to
+from sidecar.wire import require_known, state_to
 
 _CONFLICTS = {
     save_pb2.IMPORT_CONFLICT_UNSPECIFIED: Conflict.FAIL,
@@ -84,7 +84,8 @@ class TransferService:
     async def ImportSave(self, requests: AsyncIterator[save_pb2.ImportSaveRequest], context: Any) -> Any:
         began = time.perf_counter()
         header = _header(await anext(aiter(requests), save_pb2.ImportSaveRequest()))
-        conflict = _CONFLICTS.get(header.conflict, Conflict.FAIL)
+        require_known(save_pb2.ImportConflict, header.conflict, "header.conflict")
+        conflict = _CONFLICTS[header.conflict]
         save = checked_id(header.save_id, "header.save_id")
         if save:
             await self._access.of_none(lambda: self._importer.check(save, conflict))

@@ -64,8 +64,7 @@ def _add_hit(
         share=share_to(hit.known.share) if hit.known.share else None,
         explanation=_explanation_to(hit, query) if query.explain else None,
     )
-    if hit.vector:
-        message.record.embedding_state = _number(hit.vector)
+    message.record.embedding_state = _number(hit.vector or 0)
 
 
 def _rerank_to(reranked: Reranked) -> search_pb2.RerankScore:
@@ -122,20 +121,27 @@ def _cuts(recalled: Recalled, query: Query, asked_limit: int) -> Iterator[common
             detail="limit was lowered to search.max_hits",
         )
     if recalled.words_cut:
-        yield common_pb2.Cut(
-            what="query",
-            unit="code_points",
-            kept=min(len(query.text), MAX_CHARS),
-            dropped=max(0, len(query.text) - MAX_CHARS),
-            detail=f"only the first {MAX_CHARS} characters and {MAX_WORDS} words of the text were searched for",
-        )
-    if recalled.query_cut:
+        yield words_cut("query", query.text)
+    for cut in recalled.query_cuts:
+        limit = "embedding.max_tokens" if cut.unit == "tokens" else "embedding.max_text_chars"
         yield common_pb2.Cut(
             what="query_meaning",
-            unit="tokens",
-            dropped=recalled.query_cut,
-            detail="the end of the text was not read by the embedding model (embedding.max_tokens)",
+            unit=cut.unit,
+            kept=cut.kept,
+            dropped=cut.dropped,
+            detail=f"the end of the text was not read by the embedding model ({limit})",
         )
+
+
+def words_cut(what: str, text: str) -> common_pb2.Cut:
+    """Tells that a text, of a query or a record, is longer than what words are taken from."""
+    return common_pb2.Cut(
+        what=what,
+        unit="code_points",
+        kept=min(len(text), MAX_CHARS),
+        dropped=max(0, len(text) - MAX_CHARS),
+        detail=f"only the first {MAX_CHARS} characters and {MAX_WORDS} words of the text count in a search",
+    )
 
 
 def _number(value: int) -> Any:

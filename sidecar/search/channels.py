@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 #: Shares of the best score are raised to this power, deviations of similarity to 1.5: one good answer outweighs several
 #: middling ones.
@@ -64,16 +65,25 @@ class Channel:
     found: Bools
     normalised: Floats
     weight: float
+    #: The rows that count with what it says of them, if these are more than those that it found.
+    counted: Bools | None = None
+    #: The place of each row that was found, where only places count.
+    places: Ints | None = None
 
     def of(self, row: int) -> tuple[float, int, float] | None:
-        """Score, place (equal ones share theirs) and normalised score of a row; None where it was not found."""
+        """Score, place (equal ones share theirs unless places count) and normalised score of a row; None for one that
+        does not count."""
+        counted = self.found if self.counted is None else self.counted
+        if not counted[row]:
+            return None
+        return float(self.scores[row]), self._place(row), float(self.normalised[row])
+
+    def _place(self, row: int) -> int:
         import numpy as np
 
-        if not self.found[row]:
-            return None
-        score = self.scores[row]
-        # What scores more than a row that was found was found as well.
-        return float(score), 1 + int(np.count_nonzero(self.scores > score)), float(self.normalised[row])
+        if self.places is not None:
+            return int(self.places[row])
+        return 1 + int(np.count_nonzero(self.scores > self.scores[row]))
 
 
 @dataclass(frozen=True)
@@ -137,14 +147,14 @@ def words_channel(scores: Floats, whole: float, weight: float) -> Channel:
 
 
 def meaning_channel(similarities: Floats, weight: float, *, floor: float | None = None) -> Channel:
-    """Cosine similarities as a channel: it found each row that has a vector and reaches the floor, if there is one."""
+    """Cosine similarities as a channel: it found each row that has a vector and reaches the floor, if there is one.
+    Rows below the floor that words found count all the same with what meaning says of them."""
     import numpy as np
 
     scores: Floats = similarities.clip(-1.0, 1.0).round(SIMILARITY_DECIMALS)
-    found = ~np.isnan(scores)
-    if floor is not None:
-        found[found] = scores[found] >= floor
-    return Channel(scores, found, normalised_meaning(scores), weight)
+    known = ~np.isnan(scores)
+    found = known if floor is None else known & (scores >= floor)
+    return Channel(scores, found, normalised_meaning(scores), weight, counted=known)
 
 
 def normalised_meaning(similarities: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from sidecar.search.bm25 import bm25
 from sidecar.search.channels import Channel, Lexicon, meaning_channels, words_channels
 from sidecar.search.columns import Floats, Ints
-from sidecar.search.fusion import Standing, ranked, reciprocal_rank, weighted_sum
+from sidecar.search.fusion import Standing, by_rank, ranked, weighted_sum
 from sidecar.search.options import Fusion, Options
 from sidecar.search.ranking import Ranking
 from sidecar.search.visible import Visible
@@ -43,14 +43,12 @@ class ColumnRanking(Ranking):
         return _found(found)
 
     def fuse(self) -> int:
-        if self._everything:
-            self.scores: Floats = np.zeros(len(self._visible))
-        elif self.options.fusion is Fusion.RECIPROCAL_RANK:
+        if self.options.fusion is Fusion.RECIPROCAL_RANK:
             owners, ids = self._columns.owner_places(), self._columns.id_places()
             ties = Standing(self._importances, self._columns.ticks(), owners, ids).places()
-            self.scores = reciprocal_rank(self.channels.values(), ties, k=self.options.rrf_k)
-        else:
-            self.scores = weighted_sum(self.channels.values())
+            self.channels = {name: by_rank(one, ties, k=self.options.rrf_k) for name, one in self.channels.items()}
+        found = weighted_sum(self.channels.values())
+        self.scores: Floats = np.zeros(len(self._visible)) if self._everything else found
         if not len(self.scores):
             self.scores = np.full(len(self._visible), -np.inf)
         return int(np.count_nonzero(self.scores > -np.inf))

@@ -63,6 +63,7 @@ class EmbeddingQueue:
         self._owners: OrderedDict[ActorId, list[Wanted]] = OrderedDict()
         self._more: set[ActorId] = set()
         self._saves: dict[str, int] = {}
+        self._at_work: set[ActorId] = set()
         self._seen: set[str] = set()
         self._woken = asyncio.Event()
         self._pause = 0.0
@@ -82,6 +83,13 @@ class EmbeddingQueue:
         self._owners.clear()
         for save in self._seen:
             self._add_save(save)
+
+    async def pending(self) -> int:
+        """How many records wait for their vector; 0 without a model. Raises Unavailable."""
+        return await asyncio.to_thread(self._count, self._at_work.union(self._owners), list(self._saves))
+
+    def _count(self, owners: set[ActorId], saves: Iterable[str]) -> int:
+        return sum(len(self._wanted(who)) for who in owners.union(*map(self._owners_of, saves)))
 
     async def close(self) -> None:
         """End; what is left is found again at the next start."""
@@ -121,16 +129,16 @@ class EmbeddingQueue:
     async def _step(self) -> None:
         """Embed one batch; where the model or the disk is at fault, try again after a pause that grows."""
         quiet = await self._meanings.quiet(at_most=_MOST_WAIT)
-        batch: list[Wanted] = []
+        self._at_work.clear()
         try:
             batch = await self._batch(self._limits.embedding_batch if quiet else _FEW)
             await self._maker.make(await asyncio.to_thread(self._texts.read, batch))
             await asyncio.to_thread(self._garbage.released, [one.text for one in batch])
             self._pause = 0.0
             await asyncio.to_thread(self._made, batch)
-        except (LorekeeperError, OSError) as error:
-            for one in batch:
-                self._owners[one.who] = []  # what is missing is asked anew, this batch among it
+        except Exception as error:  # whatever it is, it is tried again: nobody else would
+            for who in self._at_work:
+                self._owners[who] = []  # what is missing is asked anew, this batch among it
             await self._wait_after(error)
 
     def _made(self, batch: Sequence[Wanted]) -> None:
@@ -163,6 +171,7 @@ class EmbeddingQueue:
     async def _share(self, who: ActorId, count: int) -> list[Wanted]:
         """The next few texts of an owner, which goes to the end of the line if it has more."""
         wanted = self._owners.pop(who, [])
+        self._at_work.add(who)
         if not wanted:
             wanted = await self._missing(who)
         if len(wanted) > count or who in self._more:
@@ -172,12 +181,16 @@ class EmbeddingQueue:
     async def _missing(self, who: ActorId) -> list[Wanted]:
         """The texts of an owner that should get a vector, so many of them at a time."""
         self._more.discard(who)
-        identity = self._engine.identity
-        found = await asyncio.to_thread(self._texts.missing, who, identity) if identity else []
-        wanted = [one for one in found if not self._maker.has_failed(one.text)]
+        wanted = await asyncio.to_thread(self._wanted, who)
         if len(wanted) > _WINDOW:
             self._more.add(who)
         return wanted[:_WINDOW]
+
+    def _wanted(self, who: ActorId) -> list[Wanted]:
+        """All texts of an owner that should get a vector; none without a model."""
+        identity = self._engine.identity
+        found = self._texts.missing(who, identity) if identity else []
+        return [one for one in found if not self._maker.has_failed(one.text)]
 
     async def _wait_after(self, error: Exception) -> None:
         self._pause = min(max(_FIRST_PAUSE, 2 * self._pause), _MOST_PAUSE)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from sidecar.diagnostics import Diagnostic, Report
-from sidecar.errors import LorekeeperError, NotReady, Reason, Unavailable
+from sidecar.errors import InvalidInput, LorekeeperError, NotReady, Reason, Unavailable
 from sidecar.search.at_hand import NotAtHand, is_quick
 from sidecar.search.meaning import NOT_ASKED, Meaning, Meanings
 from sidecar.search.options import Mode
@@ -51,15 +51,19 @@ class Finder:
             found = await self._found(query, meaning, earlier)
         if semantic:
             _require_vectors(found)
-        self._report(_event(found))
+        self.answered(Account(found))
         return found
 
     def from_thread(self, query: Query) -> Recalled:
         """The answer, for a caller that is not on the event loop; meaning is used as far as it can be had."""
         meaning = self._meanings.from_thread(query.text) if _asks_meaning(query) else NOT_ASKED
         found = self._recall.run(query, meaning)
-        self._report(_event(found))
+        self.answered(Account(found))
         return found
+
+    def answered(self, account: Account) -> None:
+        """Tell watchers that a search was answered."""
+        self._report(Diagnostic("search_completed", "a search was answered", details=account, routine=True))
 
     async def _meant(self, query: Query) -> tuple[Meaning, Earlier | None]:
         """What a query means, and what words find while the model is asked."""
@@ -96,10 +100,15 @@ def _require(error: LorekeeperError | None) -> None:
         return
     if isinstance(error, NotReady):
         raise error
+    if isinstance(error, InvalidInput):
+        raise InvalidInput(
+            "text is larger than the embedding model takes", reason=error.reason, field="text", **error.metadata
+        ) from error
     raise Unavailable(
         "the query could not be embedded, and the request does not want an answer by words only",
         reason=error.reason,
         field="require_semantic",
+        **error.metadata,
     ) from error
 
 
@@ -114,15 +123,15 @@ def _require_vectors(found: Recalled) -> None:
         )
 
 
-def _event(found: Recalled) -> Diagnostic:
-    return Diagnostic("search_completed", "a search was answered", details=_Account(found), routine=True)
+class Account(Mapping[str, str]):
+    """What a watcher is told of a search: its stages and counts, written down where somebody watches: mostly nobody
+    does."""
 
-
-class _Account(Mapping[str, str]):
-    """The stages of a search, written down where somebody watches: mostly nobody does."""
-
-    def __init__(self, found: Recalled) -> None:
-        self._found = found
+    def __init__(self, found: Recalled, *, again: bool = False) -> None:
+        """``again``: the answer was there from before."""
+        self._hits, self._mode, self._degraded = len(found.hits), found.options.mode, found.degraded
+        self._stages = found.stages
+        self._again = again
 
     def __getitem__(self, name: str) -> str:
         return self._written[name]
@@ -135,14 +144,13 @@ class _Account(Mapping[str, str]):
 
     @cached_property
     def _written(self) -> dict[str, str]:
-        found = self._found
-        details = {"hits": str(len(found.hits)), "mode": found.options.mode.name}
-        if found.degraded:
-            details["degraded"] = ",".join(reason.name for reason in found.degraded)
-        for stage in found.stages:
+        details = {"hits": str(self._hits), "mode": self._mode.name}
+        if self._degraded:
+            details["degraded"] = ",".join(reason.name for reason in self._degraded)
+        for stage in self._stages:
             name = stage.stage.name.lower()
             details[f"{name}.ms"] = f"{stage.milliseconds:.3f}"
             details[f"{name}.scanned"] = str(stage.scanned)
             details[f"{name}.candidates"] = str(stage.candidates)
-            details[f"{name}.reused"] = str(stage.reused).lower()
+            details[f"{name}.reused"] = str(stage.reused or self._again).lower()
         return details

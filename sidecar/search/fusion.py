@@ -9,7 +9,7 @@ Pure arithmetic over rows 0 to n-1 of the records that the query may see; nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from sidecar.search.channels import BEST_WORDS, Channel
@@ -58,17 +58,16 @@ def weighted_sum(channels: Iterable[Channel]) -> Floats:
     return _sum_found([(channel.weight * channel.normalised, channel) for channel in channels])
 
 
-def reciprocal_rank(channels: Iterable[Channel], ties: Ints, *, k: float = RRF_K) -> Floats:
-    """The fused score of each row; -inf for rows that no channel with a weight found."""
+def by_rank(channel: Channel, ties: Ints, *, k: float = RRF_K) -> Channel:
+    """A channel of which only the places count: a row that it found counts ``1 / (k + place)``. Rows with equal scores
+    stand by their places in ``ties``."""
     import numpy as np
 
-    terms = []
-    for channel in channels:
-        shares = np.zeros(len(ties))
-        order = ranked(np.where(channel.found, channel.scores, -np.inf), ties)
-        shares[order] = channel.weight / (k + np.arange(1, len(order) + 1))
-        terms.append((shares, channel))
-    return _sum_found(terms)
+    order = ranked(np.where(channel.found, channel.scores, -np.inf), ties)
+    places = np.zeros(len(ties), np.int64)
+    places[order] = np.arange(1, len(order) + 1)
+    shares = np.where(channel.found, 1 / (k + places), 0.0)
+    return replace(channel, normalised=shares, counted=None, places=places)
 
 
 def clear_difference_of_sums(channels: Iterable[Weighted]) -> float:

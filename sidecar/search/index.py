@@ -12,7 +12,7 @@ from the journals. An owner's words lie side by side, so that reading them costs
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -160,11 +160,17 @@ class Index:
 
     def write(self, updates: Iterable[OwnerUpdate]) -> list[bytes] | None:
         """Take in what changed, in one transaction; the texts that were removed, or None where it failed."""
-        return self._database.run(lambda database: _write(database, updates))
+        return self._removing(lambda database: _write(database, updates))
 
     def remove(self, folders: Iterable[str]) -> list[bytes] | None:
         """Forget owners with all their words; as :meth:`write`."""
-        return self._database.run(lambda database: _remove(database, folders))
+        return self._removing(lambda database: _remove(database, folders))
+
+    def _removing(self, work: Callable[[sqlite3.Connection], list[bytes]]) -> list[bytes] | None:
+        removed = self._database.run(work)
+        if removed:
+            self._database.empty_log()
+        return removed
 
     def unfinished(self) -> bool:
         """Whether the words of any owner may be missing here."""

@@ -27,6 +27,8 @@ class Marks:
         self._vectors = vectors
         self._maker = maker
         self._near = near
+        #: Counts texts of new records that had their vector already.
+        self.hits = 0
 
     def of(self, items: Sequence[Item]) -> list[EmbeddingMark]:
         """The marks of records, in their order."""
@@ -49,6 +51,7 @@ class Marks:
             for item, mark in zip(items, marks, strict=True)
             if mark.state == VectorState.READY and not mark.near_duplicate_of
         ]
+        self.hits += sum(mark.state == VectorState.READY for mark in marks)
         if not ready or identity is None:
             return marks
         self._near.look(identity, ready)

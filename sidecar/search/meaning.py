@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from sidecar.embedding.engine import EmbeddingEngine
 from sidecar.embedding.identity import EmbeddingIdentity, EmbeddingKind, text_hash
 from sidecar.embedding.model_host import HostState
-from sidecar.errors import InvalidInput, LimitReached, LorekeeperError, NotReady, Reason, TimedOut
+from sidecar.embedding.texts import TextCut
+from sidecar.errors import LimitReached, LorekeeperError, NotReady, Reason, TimedOut
 from sidecar.search.outcome import Degraded
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Meaning:
     vector: FloatVectors | None = None
     milliseconds: float = 0.0
     reused: bool = False
-    dropped: int = 0
+    cuts: tuple[TextCut, ...] = ()
     degraded: tuple[Degraded, ...] = ()
     error: LorekeeperError | None = None
 
@@ -57,8 +58,6 @@ class Meanings:
         begun, reused = perf_counter(), self.known(text)
         try:
             answer = await self._engine.embed(EmbeddingKind.QUERY, [text.replace("\0", " ")], within=self._seconds)
-        except InvalidInput:
-            return NOT_ASKED  # a blank text means nothing
         except LorekeeperError as error:
             return Meaning(degraded=(self._why(error),), error=error)
         return Meaning(
@@ -66,7 +65,7 @@ class Meanings:
             vector=answer.vectors[0],
             milliseconds=(perf_counter() - begun) * 1_000,
             reused=reused,
-            dropped=sum(cut.dropped for cut in answer.cuts),
+            cuts=answer.cuts,
         )
 
     @property

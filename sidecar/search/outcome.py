@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from sidecar.embedding.identity import EmbeddingIdentity
+from sidecar.embedding.texts import TextCut
 from sidecar.memory.record_store import Stored
 from sidecar.search.access import Known
 from sidecar.search.channels import Weights
@@ -105,4 +106,4 @@ class Recalled:
     weights: Weights
     identity: EmbeddingIdentity | None = None
     words_cut: bool = False
-    query_cut: int = field(default=0)
+    query_cuts: Sequence[TextCut] = ()

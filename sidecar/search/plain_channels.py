@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import isnan, sqrt
 from typing import Any
@@ -44,22 +44,29 @@ class PlainLexicon:
 @dataclass(frozen=True)
 class PlainChannel:
     """What one way of finding says: the score of each row that it found, and, as far as it knows rows, how far each
-    stands out."""
+    stands out. ``below`` are the scores of rows that count though it did not find them; ``places`` those of the rows
+    that it found, where only places count."""
 
     scores: Scores
     normalised: Scores
     weight: float
+    below: Scores = field(default_factory=dict)
+    places: Mapping[int, int] | None = None
 
     def of(self, row: int) -> tuple[float, int, float] | None:
-        """Score, place (equal ones share theirs) and normalised score of a row; None where it was not found."""
-        score = self.scores.get(row)
-        if score is None:
-            return None
-        return score, 1 + len(self._ascending) - bisect_right(self._ascending, score), self.normalised[row]
+        """Score, place (equal ones share theirs unless places count) and normalised score of a row; None for one that
+        does not count."""
+        score = self.scores.get(row, self.below.get(row))
+        return None if score is None else (score, self._place(row, score), self.normalised[row])
+
+    def _place(self, row: int, score: float) -> int:
+        if self.places is not None:
+            return self.places[row]
+        return 1 + len(self._ascending) - bisect_right(self._ascending, score)
 
     @cached_property
     def _ascending(self) -> list[float]:
-        return sorted(self.scores.values())
+        return sorted([*self.scores.values(), *self.below.values()])
 
 
 def bm25(words: Iterable[Word], lexicon: PlainLexicon, *, b: float = B) -> Scores:
@@ -150,14 +157,13 @@ def weighted_sum(channels: Collection[PlainChannel]) -> Scores:
     return {row: round(total, DECIMALS) for row, total in totals.items()}
 
 
-def reciprocal_rank(channels: Collection[PlainChannel], tie: Callable[[int], Any], *, k: float = RRF_K) -> Scores:
-    """The same by reciprocal rank; of rows with equal scores the one with the lesser ``tie`` comes first."""
-    totals: Scores = {}
-    for channel in channels:
-        order = sorted((-score, tie(row), row) for row, score in channel.scores.items())
-        for rank, (_, _, row) in enumerate(order, 1):
-            totals[row] = totals.get(row, 0.0) + channel.weight / (k + rank)
-    return {row: round(total, DECIMALS) for row, total in totals.items()}
+def by_rank(channel: PlainChannel, tie: Callable[[int], Any], *, k: float = RRF_K) -> PlainChannel:
+    """A channel of which only the places count; of rows with equal scores the one with the lesser ``tie`` comes
+    first."""
+    order = sorted((-score, tie(row), row) for row, score in channel.scores.items())
+    places = {row: place for place, (_, _, row) in enumerate(order, 1)}
+    shares = {row: 1 / (k + place) for row, place in places.items()}
+    return PlainChannel(channel.scores, shares, channel.weight, places=places)
 
 
 def _words_channel(scores: Scores, whole: float, weight: float) -> PlainChannel:
@@ -174,8 +180,11 @@ def _meaning_channel(similarities: Scores, weight: float, floor: float | None) -
     spread = max(sqrt(sum((score - mean) ** 2 for score in scores.values()) / len(scores)), LEAST_SPREAD)
     distances = {row: (score - mean) / spread for row, score in scores.items()}
     normalised = {row: distance * sqrt(abs(distance)) for row, distance in distances.items()}
-    found = {row: score for row, score in scores.items() if floor is None or score >= floor}
-    return PlainChannel(found, normalised, weight)
+    if floor is None:
+        return PlainChannel(scores, normalised, weight)
+    found = {row: score for row, score in scores.items() if score >= floor}
+    below = {row: score for row, score in scores.items() if score < floor}
+    return PlainChannel(found, normalised, weight, below)
 
 
 def _posting_in_context(posting: Mapping[int, float], lenders: Lenders) -> dict[int, float]:

@@ -15,8 +15,8 @@ from sidecar.search.plain_channels import (
     PlainLexicon,
     Scores,
     bm25,
+    by_rank,
     meaning_channels,
-    reciprocal_rank,
     weighted_sum,
     words_channels,
 )
@@ -49,12 +49,10 @@ class PlainRanking(Ranking):
         return self._add(meaning_channels(values, self._lenders, self.weights, floor=self.options.floor))
 
     def fuse(self) -> int:
-        if self._everything:
-            self.scores = dict.fromkeys(range(len(self._visible)), 0.0)
-        elif self.options.fusion is Fusion.RECIPROCAL_RANK:
-            self.scores = reciprocal_rank(self.channels.values(), self._tie, k=self.options.rrf_k)
-        else:
-            self.scores = weighted_sum(self.channels.values())
+        if self.options.fusion is Fusion.RECIPROCAL_RANK:
+            self.channels = {name: by_rank(one, self._tie, k=self.options.rrf_k) for name, one in self.channels.items()}
+        found = weighted_sum(self.channels.values())
+        self.scores = dict.fromkeys(range(len(self._visible)), 0.0) if self._everything else found
         return len(self.scores)
 
     def best(self, limit: int) -> list[int]:

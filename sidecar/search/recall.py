@@ -175,7 +175,7 @@ class Recall:
                 weights=words.ranking.weights,
                 identity=meaning.identity,
                 words_cut=words.words_cut,
-                query_cut=meaning.dropped,
+                query_cuts=meaning.cuts,
             )
 
     def _true_of(self, query: Query, looked: dict[ActorId, _Looked], options: Options) -> object:

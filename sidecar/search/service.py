@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sidecar.embedding.wire import identity_to
 from sidecar.errors import InvalidInput, NotReady, Reason, Unavailable
@@ -17,7 +17,7 @@ from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, ow
 from sidecar.search.access import allowed_owners
 from sidecar.search.answers import response_to
 from sidecar.search.at_hand import AtHand, NotAtHand, is_quick
-from sidecar.search.finder import Finder
+from sidecar.search.finder import Account, Finder
 from sidecar.search.index_status import Counts, IndexStatus, Phase, Rebuild
 from sidecar.search.near_duplicates import NearDuplicates
 from sidecar.search.option_wire import options_from
@@ -32,6 +32,13 @@ from sidecar.storage.workers import SaveKey, Workers
 from sidecar.wire import actor_from, state_to
 
 _KEPT_BYTES = 65_536
+
+
+class _Known(NamedTuple):
+    """An answer that is given again while nothing changes, and what watchers are told then."""
+
+    response: search_pb2.SearchResponse
+    account: Account
 
 
 class SearchService:
@@ -73,18 +80,19 @@ class SearchService:
     async def Search(self, request: search_pb2.SearchRequest, context: Any) -> search_pb2.SearchResponse:
         query = self._query(request)
         question, version = self._question(request, query)
-        known: search_pb2.SearchResponse | None = self._answers.known(question, version) if version else None
+        known: _Known | None = self._answers.known(question, version) if version else None
         if known is not None:
-            for stage in known.stages:
+            self._finder.answered(known.account)
+            for stage in known.response.stages:
                 stage.reused = True
-            return known
+            return known.response
         found = await self._finder.find(query, semantic=request.require_semantic)
         response = response_to(found, query, request.limit, self._messages)
         if found.identity is not None:
             for message, hit in zip(response.hits, found.hits, strict=True):
                 message.record.near_duplicate_of = self._near.of(hit.stored)
         if version and not _passing(found) and response.ByteSize() <= _KEPT_BYTES:
-            self._answers.keep(question, version, response)
+            self._answers.keep(question, version, _Known(response, Account(found, again=True)))
         return response
 
     def _question(self, request: search_pb2.SearchRequest, query: Query) -> tuple[bytes, Hashable]:

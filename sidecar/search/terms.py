@@ -54,6 +54,8 @@ TERMS_VERSION = "2"
 
 MAX_CHARS = 100_000
 MAX_WORDS = 4_096
+# One sign may stand for a whole word of kana, which is cut into letters and pairs.
+_MOST_WORDS_OF_A_SIGN = 16
 LONGEST_WORD = 128
 CACHED_WORDS = 65_536
 BEGINNING_LETTERS = 5
@@ -178,6 +180,11 @@ def beginning(stem: str) -> Word:
     if len(stem) < BEGINNING_LETTERS or any(map(str.isdecimal, stem)):
         return ()
     return (stem[:BEGINNING_LETTERS] + BEGINNING_MARK,)
+
+
+def surely_whole(chars: int, *, plain: bool) -> bool:
+    """Whether a text of so many code points, ``plain`` where all are ASCII, is short enough never to be cut."""
+    return chars * (1 if plain else _MOST_WORDS_OF_A_SIGN) <= MAX_WORDS
 
 
 def says_something(text: str) -> bool:

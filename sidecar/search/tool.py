@@ -92,12 +92,13 @@ class SearchTool:
     def call(self, who: ActorId, call: ToolCall) -> ToolAnswer:
         now = now_of(call.moment, SEARCH)
         try:
-            hits = self._find(self._query(who, call, now)).hits
+            found = self._find(self._query(who, call, now))
         except LorekeeperError as error:
             return refused_answer(error)
-        memories = _fitting([_memory(hit) for hit in hits], self._limits.max_tool_result_chars)
-        left_out = len(hits) - len(memories)
-        return ToolAnswer({"memories": memories, "truncated": left_out > 0}, True, records_left_out=left_out)
+        memories = _fitting([_memory(hit) for hit in found.hits], self._limits.max_tool_result_chars)
+        left_out = len(found.hits) - len(memories)
+        payload = {"memories": memories, "truncated": left_out > 0}
+        return ToolAnswer(payload, True, records_left_out=left_out, degraded=max(found.degraded, default=0))
 
     def _query(self, who: ActorId, call: ToolCall, now: Moment) -> Query:
         arguments = Arguments(call.arguments_json, SEARCH_TOOL.parameters["properties"])

@@ -58,6 +58,16 @@ class WordSource:
         """Cuts the texts of a save into words; loaded at the first need."""
         return self._languages.analyzer(save)
 
+    def cut_text(self, save: str, record: Record) -> str:
+        """What is searched of a record that has more words than are searched; empty for all others."""
+        from sidecar.search.terms import surely_whole
+
+        given = (record.payload, record.text, record.head.speaker, *record.head.tags)
+        if surely_whole(sum(map(len, given)), plain=all(map(str.isascii, given)) and "\\u" not in record.payload):
+            return ""
+        text = searched_text(record)
+        return text if self.analyzer(save).analyse(text).cut else ""
+
     def words_of(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Words]:
         """The words of entries of a locked owner. Raises Corrupt."""
         known = self._known(owner, entries)

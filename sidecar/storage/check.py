@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +34,32 @@ Check = Callable[[Disk, Path], Iterator[Finding]]
 
 
 def findings(disk: Disk, checks: Mapping[str, Check]) -> Iterator[Finding]:
-    """Everything that is wrong below the folder. ``checks`` has, for a file's name, what looks into such a file."""
+    """Everything that is wrong below the folder. ``checks`` has, for a file's name, what looks into such a file; of all
+    other journals only the lines are looked at."""
     yield from _open_to_others(disk)
     for path in _files(disk, disk.root):
         if path.is_symlink():
             yield _link(disk, path)
         elif path.name.endswith(_LEFT_OVER):
             yield _left_over(disk, path)
-        elif path.name in checks:
-            yield from checks[path.name](disk, path)
-        elif path.suffix == ".json":
-            yield from _unreadable(disk, path)
+        elif path.relative_to(disk.root).parts[0] == "checkpoints":
+            yield from map(_kept_as_it_is, _damage(disk, path, checks))
+        else:
+            yield from _damage(disk, path, checks)
+
+
+def _damage(disk: Disk, path: Path, checks: Mapping[str, Check]) -> Iterator[Finding]:
+    if path.name in checks:
+        yield from checks[path.name](disk, path)
+    elif path.suffix == ".json":
+        yield from _unreadable(disk, path)
+    elif path.suffix == ".jsonl":
+        yield from check_lines(disk, path, lambda rows: rows)
+
+
+def _kept_as_it_is(finding: Finding) -> Finding:
+    """A checkpoint with a changed file would be none any more; what is whole in it can still be restored."""
+    return replace(finding, remedy="restore another checkpoint, or restore this one and mend the save then", mend=None)
 
 
 def check_lines(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.storage.disk import require_no_link
 
 if TYPE_CHECKING:
     import sqlite3
@@ -72,6 +73,10 @@ class DerivedDatabase:
         """Another one after every change of the content, by whomever it was made."""
         return self.run(lambda database: content_version(database, self._path))
 
+    def empty_log(self) -> None:
+        """Have what was removed leave the disk now: until then it lies in the log and in the pages behind it."""
+        self.run(lambda database: database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+
     def size(self) -> int:
         """Size of the file in bytes."""
         return self._path.stat().st_size if self._path and self._path.exists() else 0
@@ -94,6 +99,7 @@ class DerivedDatabase:
         if self._connection is None:
             if self._path is not None:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                require_no_link(self._path)
             self._connection = sqlite3.connect(
                 self._path or _IN_MEMORY, timeout=_BUSY_SECONDS, check_same_thread=False, cached_statements=32
             )

@@ -393,6 +393,13 @@ def disk_error(error: OSError, shown: str) -> LorekeeperError:
     )
 
 
+def require_no_link(path: Path) -> None:
+    """For files that are not read or written through a :class:`Disk`. Raises OSError where the file, or the folder that
+    it lies in, is a link or a device."""
+    if _leads_elsewhere(path.parent) or _leads_elsewhere(path):
+        raise OSError(f"'{path.name}' or its folder is a link or a device")
+
+
 def _leads_elsewhere(path: str | Path) -> bool:
     try:
         status = os.lstat(path)

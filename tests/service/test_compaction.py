@@ -8,7 +8,7 @@ import pytest
 from chat_client import SUMMARY, Chat, cut, parts
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, role_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, memory_pb2, role_pb2
 
 MESSAGES = compaction_pb2.COMPACTION_TRIGGER_MESSAGES
 TOKENS = compaction_pb2.COMPACTION_TRIGGER_TOKENS
@@ -68,6 +68,15 @@ def test_the_window_that_is_told_is_the_window_that_is_sent(chat, actor):
         message.content for message in prompt.messages if message.content.startswith("line")
     ]
     assert preview.window.sent == prompt.window.sent == len(preview.messages)
+
+
+def test_a_role_without_summaries_folds_nothing_and_has_no_reason_to(chat, actor):
+    chat.put_role(actor.actor_id, summary={"enabled": False})
+    nobody = common_pb2.Actor(save_id=actor.save_id, role_id=actor.actor_id)
+    chat.talk(nobody, 40)
+    for answer in (chat.compact(nobody), chat.preview(nobody)):
+        assert (answer.trigger, answer.window.folded) == (0, 0)
+        assert answer.window.left_out == 40 - answer.window.sent > 0
 
 
 def test_a_preview_writes_nothing(chat, actor):
@@ -187,6 +196,41 @@ def test_a_retried_put_hears_the_same_and_changes_nothing(daemon, actor):
     assert Chat(daemon.client).summary(actor).text == "two"
 
 
+def test_compactions_with_one_key_at_once_hear_the_same(chat, actor):
+    chat.talk(actor, 200)
+    with ThreadPoolExecutor(6) as callers:
+        first, *others = callers.map(lambda _: chat.compact(actor, idempotency_key="k"), range(6))
+    assert first.folded > 0
+    assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize("first", ["one", ""])
+def test_a_put_that_is_retried_brings_nothing_back_and_removes_nothing(daemon, actor, first):
+    chat = Chat(daemon.client)
+    chat.put_summary(actor, "zero")
+    chat.put_summary(actor, first, idempotency_key="k")
+    chat.clear_summary(actor)
+    if not first:
+        chat.put_summary(actor, "two")
+    chat.put_summary(actor, first, idempotency_key="k")
+    Chat(daemon.restart().client).put_summary(actor, first, idempotency_key="k")
+    assert Chat(daemon.client).summary(actor).text == ("" if first else "two")
+
+
+def test_a_put_that_is_retried_after_the_history_was_cleared_brings_nothing_back(chat, actor):
+    chat.put_summary(actor, "one", idempotency_key="k")
+    chat.clear(actor)
+    chat.put_summary(actor, "one", idempotency_key="k")
+    assert chat.summary(actor).version == 0
+
+
+def test_a_retried_compaction_tells_nothing_of_an_actor_that_was_erased(chat, actor, shared_daemon):
+    chat.talk(actor, 45)
+    assert chat.compact(actor, idempotency_key="k").summary.text
+    shared_daemon.client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=actor))
+    assert chat.compact(actor, idempotency_key="k").summary.text == ""
+
+
 def test_a_retried_compaction_hears_the_same(chat, actor):
     chat.talk(actor, 45)
     first = chat.compact(actor, idempotency_key="k")
@@ -206,6 +250,17 @@ def test_a_retried_clear_hears_the_same(chat, actor):
     chat.put_summary(actor, "one")
     assert chat.clear_summary(actor, idempotency_key="k").existed
     chat.put_summary(actor, "two")
+    assert chat.clear_summary(actor, idempotency_key="k").existed
+    assert chat.summary(actor).text == "two"
+
+
+def test_a_retried_clear_removes_nothing_that_came_after_a_kill(daemon, actor):
+    chat = Chat(daemon.client)
+    chat.put_summary(actor, "one")
+    chat.clear_summary(actor, idempotency_key="k")
+    chat.put_summary(actor, "two")
+    daemon.kill()
+    chat = Chat(daemon.start().client)
     assert chat.clear_summary(actor, idempotency_key="k").existed
     assert chat.summary(actor).text == "two"
 
@@ -236,6 +291,17 @@ def test_a_summary_that_cannot_be_read_is_told_and_left_alone(daemon, actor, con
     assert len(chat.texts(actor)) == 45
     assert chat.clear_summary(actor).existed
     assert chat.compact(actor).compacted
+
+
+def test_a_role_without_summaries_needs_none_that_can_be_read(daemon, actor):
+    chat = Chat(daemon.client)
+    chat.put_summary(actor, "They met.")
+    assert daemon.stop() == 0
+    (file,) = (daemon.folder / "saves").rglob("summary.json")
+    file.write_bytes(b"{")
+    chat = Chat(daemon.start().client)
+    chat.put_role(actor.role_id, summary={"enabled": False})
+    assert chat.prompt(actor, "Hi").messages
 
 
 def test_a_broken_history_is_the_loss_of_one_actor_alone(daemon, actor):

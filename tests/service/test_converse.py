@@ -10,7 +10,7 @@ import pytest
 from turn_client import TurnClient, tool
 from wire_server import WAIT_SECONDS, Reply, calls, delta, end, error, event, stream
 
-from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, memory_pb2, role_pb2
+from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, memory_pb2, role_pb2, save_pb2
 
 GATE = '{"type": "object", "properties": {"gate": {"type": "string"}, "n": {"type": "integer"}}, "required": ["gate"]}'
 OPEN = tool("open_gate", parameters=GATE, mutating=True)
@@ -326,19 +326,6 @@ def test_a_turn_is_cancelled_while_the_game_works_and_the_transcript_tells_of_it
     assert "may have run" in game.transcript()[-1][2]
 
 
-def test_a_tool_of_the_daemons_own_brings_no_actor_back_that_the_game_has_erased(game, server, shared_daemon):
-    memory = shared_daemon.client.memory
-    server.play(calls(gate(), ("memory", {"action": "append", "content": "The gate is open."})))
-    talk = game.converse(OPEN)
-    talk.line("Open it.")
-    called = talk.until("tool_call").tool_call
-    memory.EraseActor(memory_pb2.EraseActorRequest(actor=game.actor))
-    talk.answer(called.call_id)
-    assert talk.turn().code == "SAVE_CHANGED"
-    assert shared_daemon.client.text(game.actor) == ""
-    assert game.transcript() == []
-
-
 def test_a_failure_after_a_tool_ran_names_the_tool(game, server):
     server.play(calls(gate()), error(500, {"error": "down"}))
     talk = game.converse(OPEN)
@@ -508,3 +495,63 @@ def test_an_error_in_an_open_stream_is_told_after_what_was_said(game, server):
     turn = talk.turn()
     assert (turn.deltas, turn.code) == (["Well"], "BACKEND_UNAVAILABLE")
     assert game.messages() == [("user", "Hello")]
+
+
+def gone(daemon, game, how):
+    """The save is restored, or the actor erased, in the middle of a turn."""
+    if how == "restored":
+        kept = daemon.client.saves.ListCheckpoints(save_pb2.ListCheckpointsRequest(save_id=game.actor.save_id))
+        daemon.client.saves.RestoreCheckpoint(
+            save_pb2.RestoreCheckpointRequest(
+                save_id=game.actor.save_id, checkpoint_id=kept.checkpoints[0].checkpoint_id
+            )
+        )
+    else:
+        daemon.client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=game.actor))
+
+
+@pytest.mark.parametrize("how", ["restored", "erased"])
+def test_a_turn_writes_nothing_once_its_save_was_restored_or_its_actor_erased(daemon, actor, server, how):
+    game = TurnClient(daemon.client, actor, server)
+    daemon.client.write(game.actor, "Before.")
+    daemon.client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id=actor.save_id))
+    server.play(calls(gate(), ("memory", {"action": "append", "content": "The gate is open."})))
+    talk = game.converse(OPEN)
+    talk.line("Open the north gate.")
+    called = talk.until("tool_call").tool_call
+    gone(daemon, game, how)
+    talk.answer(called.call_id)
+    assert talk.turn().code == "SAVE_CHANGED"
+    assert daemon.client.text(game.actor) == ("Before." if how == "restored" else "")
+    assert (game.messages(), game.transcript()) == ([], [])
+
+
+def test_an_answer_is_not_stored_for_an_actor_that_was_erased_meanwhile(daemon, actor, server):
+    game = TurnClient(daemon.client, actor, server)
+    waiting = server.gate()
+    server.play(stream("Hello", waiting, " Ada."))
+    talk = game.converse()
+    talk.line("I am Ada.")
+    talk.until("text")
+    gone(daemon, game, "erased")
+    waiting.open()
+    assert talk.turn().code == "SAVE_CHANGED"
+    assert game.messages() == []
+    talk.line("Who am I?")
+    assert talk.turn().completed.text == "You said: Who am I?"
+
+
+def test_a_line_that_waited_is_not_stored_for_an_actor_that_was_erased_meanwhile(daemon, actor, server):
+    game = TurnClient(daemon.client, actor, server)
+    server.play(stream("Hello", server.gate(), " Ada."))
+    talk = game.converse()
+    talk.line("I am Ada.")
+    talk.until("text")
+    talk.line("And I like fish.")
+    talk.say(cancel=chat_pb2.CancelTurn(turn_id="another"))
+    talk.answer("no call")
+    talk.until("warning")
+    gone(daemon, game, "erased")
+    talk.say(cancel=chat_pb2.CancelTurn(drop_waiting=True))
+    assert [talk.until("turn_failed").WhichOneof("event") for _ in range(2)] == ["turn_failed"] * 2
+    assert game.messages() == []

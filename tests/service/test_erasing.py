@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from chat_client import Chat
 from client import failure
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
@@ -188,3 +189,23 @@ def test_a_pattern_of_members_that_names_nobody_else_goes_with_its_actor(daemon)
     assert erase("Merchant") == ["traitor", "wolf"]
     assert erase("Guard") == ["wolf"]
     assert holding(daemon, "traitor") == []
+
+
+def test_a_player_is_forgotten_also_where_it_was_spoken_of_in_this_process_only(daemon):
+    chat, whispered = Chat(daemon.client), actor("slot", "wolf", "ada")
+    chat.talk(whispered, 40)
+    assert chat.compact(whispered).compacted
+    dry = daemon.client.saves.ErasePlayer(save_pb2.ErasePlayerRequest(player_id="ada", dry_run=True))
+    erased = daemon.client.saves.ErasePlayer(save_pb2.ErasePlayerRequest(player_id="ada"))
+    assert (erased.erased.messages, erased.erased.summaries) == (40, 1)
+    assert dry.erased == erased.erased
+    assert (chat.texts(whispered), chat.summary(whispered).version) == ([], 0)
+
+
+def test_a_save_is_forgotten_also_where_it_has_no_files(daemon):
+    chat, doomed, other = Chat(daemon.client), actor("doomed", "wolf"), actor("other", "wolf")
+    chat.talk(doomed, 3)
+    chat.talk(other, 3)
+    erased = daemon.client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="doomed"))
+    assert (erased.existed, erased.erased.messages) == (True, 3)
+    assert (len(chat.texts(doomed)), len(chat.texts(other))) == (0, 3)

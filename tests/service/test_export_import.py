@@ -137,6 +137,31 @@ def test_a_checkpoint_can_be_exported(client, save):
     assert client.text(mira(save + " copy")) == "then"
 
 
+def change_journals(daemon, change):
+    """What a crash, or a bad disk, does to the journals of records while no daemon runs."""
+    daemon.kill()
+    for journal in daemon.folder.rglob("records.jsonl"):
+        journal.write_bytes(change(journal.read_bytes()))
+    daemon.start()
+
+
+def test_a_save_can_be_exported_and_imported_right_after_a_kill_in_the_middle_of_a_write(daemon, save):
+    remember(daemon.client, save, "wolf", "the wolf was spared")
+    change_journals(daemon, lambda data: data + b'{"crc":"8d1f0a3c","row":{"n":2,"op"')
+    take_in(daemon.client, export(daemon.client, save)[1], save_id="copy")
+    assert recalled(daemon.client, "copy") == {"wolf": "the wolf was spared"}
+
+
+def test_what_nothing_could_import_is_not_exported(daemon, save):
+    for record_id in ("wolf", "bear"):
+        remember(daemon.client, save, record_id, "spared")
+    change_journals(daemon, lambda data: data.replace(b"wolf", b"wulf", 1))
+    failed = failure(lambda: export(daemon.client, save))
+    assert failed.kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+    assert (daemon.folder / failed.metadata["file"]).is_file()
+    assert "spared" not in failed.message
+
+
 def test_an_import_takes_the_id_in_the_file_where_none_is_given(daemon, save):
     daemon.client.write(mira(save), "mine")
     _, data, _ = export(daemon.client, save)
@@ -427,6 +452,11 @@ def test_what_is_read_as_one_is_bounded(start_daemon, save, exported, name, cont
     data = raw_zip((name, content)) if name == "manifest.json" else rezipped(exported[1], with_file(name, content))
     failed = failure(lambda: take_in(client, data, save_id=save))
     assert (failed.reason, failed.metadata["limit"]) == ("ARCHIVE_TOO_LARGE", "saves.max_archive_object_bytes")
+
+
+def test_a_conflict_that_the_contract_does_not_have_is_refused_by_name(client, save, exported):
+    failed = failure(lambda: take_in(client, exported[1], save_id=f"{save} copy", conflict=9))
+    assert (failed.kind, failed.fields) == (("INVALID_ARGUMENT", "FIELD_INVALID"), ("header.conflict",))
 
 
 def test_an_archive_of_a_newer_version_is_refused(client, save, exported):

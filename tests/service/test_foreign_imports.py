@@ -165,7 +165,26 @@ def test_links_in_a_folder_are_not_followed(client, save, tmp_path):
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside" / flat(record())).symlink_to(outside / flat(record()))
     (tmp_path / "inside" / ".memory-v2").symlink_to(outside)
-    assert dict(opengameagent(client, save, tmp_path / "inside").taken) == {}
+    answer = opengameagent(client, save, tmp_path / "inside")
+    assert dict(answer.taken) == {}
+    assert [(item.kind, item.path) for item in answer.skipped] == [
+        ("link", ".memory-v2"),
+        ("link", flat(record())),
+    ]
+
+
+def test_a_record_that_was_whole_when_its_writer_ended_is_taken_and_not_told_as_lost(client, save, tmp_path):
+    first, second = record(), record(memory="m2")
+    hashes = {"SessionHash": sha("session"), "OwnerHash": sha("npc"), "MemoryHash": sha("m2")}
+    pending = {"FormatVersion": 1, "ExpectedEntryCount": 1, **hashes}
+    layout = {"FormatVersion": 2, "EntryCount": 1}
+    files = {partitioned(first): first, ".memory-v2/layout.json": layout, ".memory-v2/pending-add.json": pending}
+    put(tmp_path, files)
+    answer = opengameagent(client, save, tmp_path, dry_run=True)
+    assert (answer.taken["records"], [item.path for item in answer.skipped]) == (1, [".memory-v2/pending-add.json"])
+    put(tmp_path, {partitioned(second): second})
+    answer = opengameagent(client, save, tmp_path)
+    assert (answer.taken["records"], list(answer.skipped)) == (2, [])
 
 
 @pytest.mark.parametrize("folder", ["relative/path", "/does/not/exist/at/all"])

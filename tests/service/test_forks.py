@@ -212,6 +212,14 @@ def test_a_fork_may_not_go_on_on_a_timeline_that_was_replaced(client, names):
     assert (failed.reason, failed.fields) == ("FIELD_INVALID", ("new_timeline_id",))
 
 
+def test_a_timeline_that_is_replaced_by_none_is_refused_and_no_fork_is_made(client, names):
+    old, new = names
+    client.write(mira(old), "one")
+    failed = failure(lambda: fork(client, old, new, old_timeline_id="world"))
+    assert (failed.reason, failed.fields) == ("FIELD_REQUIRED", ("new_timeline_id",))
+    assert fork(client, old, new).info.save_id == new
+
+
 def latest(client, save):
     saves = client.saves.ListSaves(save_pb2.ListSavesRequest(page_size=1_000)).saves
     (info,) = [info for info in saves if info.save_id == save]

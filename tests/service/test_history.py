@@ -100,6 +100,21 @@ def test_a_trim_is_told_with_what_went_and_what_stays(start_daemon, actor):
     assert cut(answer, "transcript_cap") is None
 
 
+@pytest.mark.parametrize(
+    ("archive", "summary", "told"),
+    [
+        (True, True, "summary and"),
+        (True, False, "held by the archive"),
+        (False, True, "summary:"),
+        (False, False, "gone"),
+    ],
+)
+def test_it_is_told_where_messages_are_that_left_the_history(start_daemon, actor, archive, summary, told):
+    chat = Chat(start_daemon("--set", "chat.max_messages=2").client)
+    chat.put_role(actor.role_id, archive=archive, summary={"enabled": summary})
+    assert told in cut(chat.talk(actor, 3, persist=True), "history_cap").detail
+
+
 def test_a_first_trim_is_told_as_a_diagnostic_without_any_text(start_daemon, actor):
     daemon = start_daemon("--set", "chat.max_messages=2")
     chat = Chat(daemon.client)
@@ -238,6 +253,16 @@ def test_a_retried_clear_removes_nothing_that_came_after(daemon, actor):
     again = Chat(daemon.restart().client)
     assert again.clear(actor, idempotency_key="c1").messages == first.messages == 1
     assert again.texts(actor) == ["new"]
+
+
+def test_a_retried_clear_of_nothing_removes_nothing_that_came_after_a_kill(daemon, actor):
+    chat = Chat(daemon.client)
+    chat.clear(actor, idempotency_key="new game")
+    chat.talk(actor, 2, persist=True)
+    daemon.kill()
+    chat = Chat(daemon.start().client)
+    assert chat.clear(actor, idempotency_key="new game").messages == 0
+    assert len(chat.texts(actor)) == 2
 
 
 @pytest.mark.parametrize(

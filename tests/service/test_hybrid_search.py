@@ -1,18 +1,30 @@
 """Rows C and F of the cases, and the faults of hybrid search, over a real socket with an embedding server F."""
 
+import json
 import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import embedding_server
 import grpc
 import pytest
 from client import failure
 from fake_meaning import fake_meaning
 from records_client import Records, m, wanted
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, save_pb2_grpc, search_pb2, system_pb2
+from sidecar.gen.lorekeeper.v1 import (
+    common_pb2,
+    embedding_pb2,
+    embedding_pb2_grpc,
+    memory_pb2,
+    save_pb2,
+    save_pb2_grpc,
+    search_pb2,
+    system_pb2,
+    system_pb2_grpc,
+)
 
 pytestmark = pytest.mark.embeds
 READY, PENDING = memory_pb2.EMBEDDING_STATE_READY, memory_pb2.EMBEDDING_STATE_PENDING
@@ -166,6 +178,20 @@ def test_a_reciprocal_rank_query_tells_ranks_and_the_formula_holds(house):
     assert not best.HasField("rerank")
 
 
+@pytest.mark.parametrize("mode", [search_pb2.FUSION_MODE_RRF, search_pb2.FUSION_MODE_WEIGHTED])
+@pytest.mark.parametrize("count", [4, 300])
+def test_what_the_channels_of_a_hit_tell_adds_up_to_its_fused_score(house, mode, count):
+    records = house()
+    records.add(m("z", "bread cold"), *(m(f"m{n}", f"feline {n}") for n in range(count)))
+    all_ready(records, count + 1)
+    answer = records.search("cat bread", limit=8, similarity_floor=0.5, fusion=search_pb2.FusionOptions(mode=mode))
+    for hit in answer.hits:
+        assert sum(said.weight * said.normalized for said in hit.channels) == pytest.approx(hit.fused_score)
+    if mode == search_pb2.FUSION_MODE_RRF:
+        told = [sum(1 / (60 + said.rank) for said in hit.channels) for hit in answer.hits]
+        assert told == pytest.approx([hit.fused_score for hit in answer.hits])
+
+
 def test_recency_counts_with_a_half_life_and_scaling_time_changes_nothing(house):
     orders = []
     records = house()
@@ -239,6 +265,78 @@ def test_a_model_that_fails_is_told_and_require_semantic_makes_it_an_error(house
     assert failure(lambda: records.search("a cat", require_semantic=True)).code.name == "UNAVAILABLE"
     assert failure(lambda: records.search("a cat", mode=VECTOR)).code.name == "UNAVAILABLE"
     assert records.search("a cat", mode=LEXICAL).degraded is False
+
+
+def test_a_query_that_is_too_large_for_the_model_is_told_and_require_semantic_makes_it_an_error(house):
+    records = house(embedding__max_request_bytes=1_024)
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    text = "feline " * 200
+    answer = records.search(text)
+    assert ([hit.record.record_id for hit in answer.hits], degraded(answer)) == (["m1"], ["EMBEDDING_FAILED"])
+    for more in ({"mode": VECTOR}, {"require_semantic": True}):
+        failed = failure(lambda more=more: records.search(text, **more))
+        assert (failed.kind, failed.fields) == (("INVALID_ARGUMENT", "FIELD_TOO_LONG"), ("text",))
+        assert failed.metadata["limit"] == "embedding.max_request_bytes"
+
+
+def test_what_a_model_did_not_read_of_a_query_is_told_in_its_own_unit(house):
+    records = house(embedding__max_text_chars=10)
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    (cut,) = records.search("a cat and a dog").cuts
+    assert (cut.what, cut.unit, cut.kept, cut.dropped) == ("query_meaning", "code_points", 10, 5)
+    assert "embedding.max_text_chars" in cut.detail
+
+
+def test_a_search_that_looks_at_no_vectors_tells_nothing_of_them(house):
+    records = house()
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    (hit,) = records.search("feline", mode=LEXICAL).hits
+    assert hit.record.embedding_state == memory_pb2.EMBEDDING_STATE_UNSPECIFIED
+    (hit,) = records.search("feline").hits
+    assert hit.record.embedding_state == READY
+
+
+def test_figures_count_what_waits_in_the_background_and_what_needed_no_embedding(house, meaning):
+    records = house(search__embedding_batch=2)
+    stub = embedding_pb2_grpc.EmbeddingServiceStub(records.channel)
+
+    def figures():
+        told = stub.GetEmbeddingStats(embedding_pb2.GetEmbeddingStatsRequest())
+        return told.background_pending, told.vector_cache_hits
+
+    meaning.hangs = lambda _asked: True
+    records.add(*(m(f"m{number}", f"text {number}") for number in range(5)))
+    meaning.until_asked("text")
+    assert figures() == (5, 0)
+    meaning.released.set()
+    all_ready(records, 5)
+    until(lambda: figures() == (0, 0))
+    records.add(m("again", "text 3"))
+    assert figures()[1] == 1
+
+
+def test_a_server_that_gives_no_numbers_for_once_costs_no_vector(house, meaning):
+    records = house()
+    nothing = {"data": [{"index": 0, "embedding": None}]}
+    meaning.server.replies += [lambda _asked, handler: embedding_server.answer(handler, nothing)] * 3
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+
+
+def test_the_search_tool_tells_the_game_that_it_found_less_than_it_could(house, meaning):
+    records = house()
+    records.add(m("m1", "the cat"))
+    all_ready(records, 1)
+    meaning.down = True
+    response = records.call_tool("search_game_memory", {"text": CAT_QUERY})
+    assert (response.succeeded, response.degraded_reason) == (True, common_pb2.DEGRADED_REASON_EMBEDDING_FAILED)
+    assert [memory["memoryId"] for memory in json.loads(response.result_json)["memories"]] == ["m1"]
+    meaning.down = False
+    response = records.call_tool("search_game_memory", {"text": CAT_QUERY})
+    assert response.degraded_reason == common_pb2.DEGRADED_REASON_UNSPECIFIED
 
 
 def test_a_query_while_the_model_loads_is_answered_by_words(meaning, start_daemon, actor):
@@ -475,6 +573,23 @@ def test_c10_c13_vectors_that_are_garbled_or_deleted_are_made_again(meaning, mak
     all_ready(records, 1)
 
 
+def test_records_whose_vectors_could_not_be_looked_up_are_embedded_once_they_can(meaning, make_daemon, actor):
+    daemon = make_daemon(*meaning.settings()).start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    daemon.stop()
+    cache = daemon.folder / "index" / "vectors.sqlite3"
+    cache.unlink()
+    cache.mkdir()
+    daemon.start()
+    records = Records(daemon.client, actor)
+    until(lambda: degraded(records.search(CAT_QUERY)) == ["INDEX_UNAVAILABLE"])
+    until(lambda: "embedding_paused" in daemon.stderr)
+    cache.rmdir()
+    all_ready(records, 1)
+
+
 def test_c16_more_rows_than_may_be_compared_are_searched_by_words(house):
     records = house(search__max_compared=3)
     records.add(*(m(f"m{n}", f"feline {n}") for n in range(4)))
@@ -502,8 +617,6 @@ def test_what_is_forgotten_or_erased_leaves_no_vector_behind(house, meaning):
 
 
 def meaning_folder(records):
-    from sidecar.gen.lorekeeper.v1 import system_pb2_grpc
-
     stub = system_pb2_grpc.SystemServiceStub(records.channel)
     return stub.GetInfo(system_pb2.GetInfoRequest()).data_dir
 
@@ -617,12 +730,26 @@ def test_a_text_that_was_embedded_before_is_flagged_in_the_answer(house):
 # F: observability
 
 
+def test_a_watcher_is_told_of_a_search_that_is_answered_from_before_too(house):
+    records = house()
+    records.add(m("m1", "wolf"))
+    all_ready(records, 1)
+    while not all(stage.reused for stage in records.search("wolf", mode=LEXICAL).stages):
+        pass
+    stub = system_pb2_grpc.SystemServiceStub(records.channel)
+    watch = stub.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest(codes=["search_completed"]))
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(next, watch)
+        until(lambda: records.search("wolf", mode=LEXICAL) and first.done())
+        details = first.result().diagnostic.details
+    watch.cancel()
+    assert (details["hits"], details["mode"], details["words.reused"]) == ("1", "LEXICAL", "true")
+
+
 def test_f_a_search_is_told_to_watchers_with_stages_and_without_content(house):
     records = house()
     records.add(m("secret id", "the feline secret"))
     all_ready(records, 1)
-    from sidecar.gen.lorekeeper.v1 import system_pb2_grpc
-
     stub = system_pb2_grpc.SystemServiceStub(records.channel)
     watch = stub.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest())
     with ThreadPoolExecutor(1) as threads:

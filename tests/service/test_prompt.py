@@ -174,22 +174,18 @@ def test_what_was_to_be_forgotten_is_not_sent_again(chat, actor, shared_daemon):
     assert parts(prompt, MEMORY)[0].endswith("Bo likes meat.")
 
 
-def test_a_document_that_was_reset_is_not_sent_again(chat, actor, shared_daemon):
-    client = shared_daemon.client
-    client.write(actor, "Ada likes fish.")
+def test_what_was_replaced_by_nothing_is_not_sent_again(chat, actor, shared_daemon):
+    shared_daemon.client.write(actor, "Ada likes fish.\nThe password is 1234.")
     folded(chat, actor)
-    client.memory.ResetDocument(memory_pb2.ResetDocumentRequest(actor=actor))
-    client.write(actor, "Bo likes meat.")
-    client.append(actor, "Bo sings.")
-    prompt = chat.prompt(actor, "Hi")
-    assert not any("fish" in message.content for message in prompt.messages)
-    assert parts(prompt, MEMORY)[0].endswith("Bo likes meat.\nBo sings.")
+    shared_daemon.client.edit(actor, str_replace("\nThe password is 1234.", ""))
+    assert not any("1234" in message.content for message in chat.prompt(actor, "Hi").messages)
 
 
-def test_text_that_was_replaced_by_nothing_is_not_sent_again(chat, actor, shared_daemon):
-    shared_daemon.client.write(actor, "Ada likes fish. Bo likes fish.")
+def test_a_document_that_was_reset_is_not_sent_again_beside_the_next_one(chat, actor, shared_daemon):
+    shared_daemon.client.write(actor, "Ada likes fish.")
     folded(chat, actor)
-    shared_daemon.client.edit(actor, str_replace(" likes fish", "", replace_all=True))
+    shared_daemon.client.memory.ResetDocument(memory_pb2.ResetDocumentRequest(actor=actor))
+    shared_daemon.client.write(actor, "Bo likes meat.")
     assert not any("fish" in message.content for message in chat.prompt(actor, "Hi").messages)
 
 
@@ -318,6 +314,24 @@ def test_what_a_search_finds_stands_in_the_prompt_as_data_and_nothing_from_the_f
     assert "came back" not in recalled
     assert [hit.record.searchable_text for hit in prompt.recalled] == ["The player spared the wolf."]
     assert prompt.degraded_reason == common_pb2.DEGRADED_REASON_NO_MODEL
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [
+        ('{"note": "She", "deeds": ["lent me a lamp"]}', "She lent me a lamp"),
+        ('{"affinity": 0.75, "toward": "Ada"}', '{"affinity": 0.75, "toward": "Ada"}'),
+        ("{}", "friend"),
+    ],
+)
+def test_a_record_without_a_text_is_recalled_with_what_its_payload_says(chat, actor, shared_daemon, payload, shown):
+    now = common_pb2.Moment(timeline_id="world", tick=7)
+    record = memory_pb2.NewRecord(
+        scope="personal", kind=memory_pb2.RECORD_KIND_FACT, payload_json=payload, tags=["friend"], moment=now
+    )
+    shared_daemon.client.memory.AddRecords(memory_pb2.AddRecordsRequest(actor=actor, records=[record]))
+    (recalled,) = parts(chat.prompt(actor, "friend?", recall=role_pb2.RecallOptions(), moment=now), RECALLED)
+    assert f"- [tick 7] {shown}\n" in recalled
 
 
 def test_a_recall_that_cannot_be_made_is_told(chat, actor):

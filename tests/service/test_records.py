@@ -1,5 +1,10 @@
 """Records over a real socket: add, read, list, supersede, forget, share, groups, retention."""
 
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from client import failure
 from records_client import FACT, Records, at, m, wanted
@@ -418,6 +423,14 @@ def test_superseding_is_seen_at_once_and_a_retry_changes_nothing(records):
     assert failed.kind == ("FAILED_PRECONDITION", "RECORD_SUPERSEDED")
 
 
+def test_one_input_may_supersede_several_records_without_ids(records):
+    records.add(m("rain", "it rains"), m("door", "the door is shut"), m("", "a knock", source_input_id="line 1"))
+    dry, open_door = m("", "it is dry", source_input_id="line 1"), m("", "the door is open", source_input_id="line 1")
+    ids = [records.supersede(old, new).record.record_id for old, new in (("rain", dry), ("door", open_door))]
+    assert len(set(ids)) == 2
+    assert records.supersede("rain", dry).record.outcome == UNCHANGED
+
+
 def test_as_of_a_moment_before_its_replacement_a_record_is_found(daemon, own_records):
     records = own_records()
     records.add(m("old", "the wolf is alive", tick=10))
@@ -531,6 +544,16 @@ def test_a_share_is_recalled_by_who_was_there_or_was_told(records):
     assert hit.share.told_by.actor_id == witness.actor_id
 
 
+def test_who_was_told_of_a_record_and_is_a_witness_later_goes_on_knowing_it(records):
+    guard = records.other("guard")
+    records.add(m("m1", "wolf", tick=5))
+    for kind, tick in ((memory_pb2.SHARE_KIND_HEARSAY, 8), (memory_pb2.SHARE_KIND_WITNESS, 12)):
+        records.share("m1", memory_pb2.Share(recipient=guard, kind=kind, moment=at(tick)))
+    assert records.found("wolf", guard, filter=wanted(now=7)) == []
+    (hit,) = records.search("wolf", guard, filter=wanted(now=8)).hits
+    assert (hit.share.kind, hit.share.moment.tick) == (memory_pb2.SHARE_KIND_WITNESS, 8)
+
+
 def test_shares_and_groups_are_there_after_a_restart(daemon, own_records):
     guard = own_records().other("guard")
     group = guards(own_records(), guard)
@@ -564,6 +587,46 @@ def test_retention_is_applied_at_once_and_after_each_addition(records):
     assert len(records.listed()) == 3
 
 
+def test_what_retention_drops_for_an_addition_is_told(records):
+    retention(records, memory_pb2.RetentionPolicy(max_records=2), records.actor)
+    assert records.add(m("a", importance=0.2), m("b", importance=0.3)).dropped == 0
+    assert records.add(m("least", importance=0.1)).dropped == 1
+    assert records.supersede("b", m("c", importance=0.9)).dropped == 1
+    assert records.listed(filter=wanted(include_superseded=True)) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("word " * 4_096, None),
+        ("word " * 4_097, 20_485),
+        ("x" * 100_000, None),
+        ("x" * 100_001, 100_000),
+        ("猫" * 2_048, None),
+        ("猫" * 2_049, 2_049),
+    ],
+)
+def test_what_of_a_record_cannot_be_found_by_words_is_told(records, text, kept):
+    added = records.add(m("long", text.strip(), payload_json="{}")).records[0]
+    assert [cut.what for cut in added.cuts] == ([] if kept is None else ["terms"])
+    assert kept is None or added.cuts[0].kept in (kept, kept - 1)
+
+
+def test_a_dry_run_counts_what_retention_would_really_drop(records):
+    save = f"{records.actor.save_id} {records.actor.actor_id[:400]}"
+    own = Records(records.client, common_pb2.Actor(save_id=save, actor_id="npc"))
+    free, bound = own.other("free"), own.other("bound")
+    for owner in (free, bound):
+        own.add(*(m(f"m{n}", tick=n) for n in range(5)), actor=owner)
+    few, many = (memory_pb2.RetentionPolicy(max_records=most) for most in (2, 10))
+    assert retention(own, many, bound).dropped == 0
+    for dry_run in (True, False):
+        assert retention(own, few, dry_run=dry_run).dropped == 3
+    for dry_run in (True, False):
+        answer = retention(own, None, bound, dry_run=dry_run)
+        assert (answer.dropped, answer.policy.max_records) == (3, 2)
+
+
 # whole actors
 
 
@@ -574,6 +637,44 @@ def test_erasing_an_actor_forgets_its_records(records):
     assert records.found("wolf") == records.listed() == []
     assert records.found("wolf", records.other("a")) == ["m2"]
     assert records.add(m("m1", "another wolf")).records[0].outcome == CREATED
+
+
+def test_a_list_never_fails_for_records_that_are_forgotten_meanwhile(records):
+    records.add(*(m(f"a{n}", "wolf") for n in range(100)))
+    done = threading.Event()
+
+    def come_and_go():
+        try:
+            for _ in range(40):
+                records.add(*(m(f"z{n}", "fox") for n in range(20)))
+                records.forget(*(f"z{n}" for n in range(20)))
+        finally:
+            done.set()
+
+    with ThreadPoolExecutor(1) as other:
+        going = other.submit(come_and_go)
+        while not done.is_set():
+            listed = records.listed(page_size=1_000)
+            assert [one for one in listed if one.startswith("a")] == sorted(f"a{n}" for n in range(100))
+        going.result()
+
+
+def test_what_is_forgotten_leaves_the_disk_while_the_daemon_runs(daemon, own_records):
+    own_records().add(m("m1", "xylophone"), m("m2", "wolf"))
+    own_records().until_indexed(2)
+    assert files_with(daemon.folder, b"xyloph")
+    own_records().forget("m1")
+    own_records().until_indexed(1)
+    deadline = time.monotonic() + 10
+    while files_with(daemon.folder, b"xyloph"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert own_records().found("wolf") == ["m2"]
+
+
+def files_with(folder, word):
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "daemon.json"]
+    return [path.name for path in files if word in path.read_bytes()]
 
 
 def test_actors_that_only_have_records_are_listed(start_daemon, actor):
@@ -596,3 +697,29 @@ def test_a_damaged_journal_is_data_loss_for_its_owner_alone(daemon, own_records)
     assert failure(lambda: own_records().get("m2")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
     assert failure(lambda: own_records().search("wolf")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
     assert own_records().found("wolf", own_records().other("a")) == ["m1"]
+
+
+def test_a_damaged_journal_is_never_left_out_in_silence_also_where_the_index_is_lost(daemon, own_records):
+    records = own_records()
+    listener = common_pb2.Actor(save_id=records.actor.save_id, actor_id="a listener")
+    records.add(m("m1", "wolf", audience=["*"]), m("m2", "wolf"))
+    records.add(m("m1", "wolf"), actor=listener)
+    daemon.stop()
+    journal = next(path for path in daemon.folder.rglob("records.jsonl") if len(path.read_bytes().splitlines()) == 2)
+    journal.write_bytes(journal.read_bytes().replace(b'"m1"', b'"mx"', 1))
+    shutil.rmtree(daemon.folder / "index", ignore_errors=True)
+    daemon.start()
+    records, everything = own_records(), memory_pb2.RecordFilter()
+    for call in (
+        lambda: records.list(all_owners=True),
+        lambda: records.forget(filter=everything, all_owners=True),
+        lambda: retention(records, memory_pb2.RetentionPolicy(max_records=1)),
+    ):
+        assert failure(call).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+    unbound = memory_pb2.GetRetentionRequest(save_id=records.actor.save_id)
+    assert not records.memory.GetRetention(unbound).own
+    assert records.listed(listener) == ["m1"]
+    answer = records.search("wolf", listener)
+    assert [hit.record.record_id for hit in answer.hits] == ["m1"]
+    assert common_pb2.DEGRADED_REASON_INDEX_DAMAGED in answer.degraded_reasons
+    assert records.found("wolf", listener, include_groups=False, include_shared=False) == ["m1"]

@@ -202,6 +202,14 @@ def test_what_a_model_remembered_stays_forgotten_when_its_call_is_resent_after_a
     assert Records(daemon.client, actor).listed() == []
 
 
+@pytest.mark.parametrize("memory_id", ["", "  ", None])
+def test_a_memory_id_without_a_letter_is_as_good_as_none(records, memory_id):
+    arguments = {"scope": "s", "kind": "fact", "payload": 1, "memoryId": memory_id}
+    first, second = (records.call_tool("remember_game_memory", arguments) for _ in range(2))
+    assert records.listed() == sorted([first.record_id, second.record_id])
+    assert records.get(first.record_id).payload_json == "1"
+
+
 def test_a_repeated_call_remembers_once_and_other_content_is_refused(records):
     def remember(text):
         arguments = {"scope": "personal", "kind": "event", "payload": {"text": text}}
@@ -237,6 +245,18 @@ def test_a_models_mistake_is_an_answer_and_changes_nothing(records, arguments):
     assert not response.succeeded
     assert response.reason in {"FIELD_REQUIRED", "FIELD_INVALID", "FIELD_TOO_LONG", "TOO_MANY_ITEMS"}
     assert records.listed() == []
+
+
+def test_a_model_is_told_by_its_own_words_that_an_expiry_is_past(records):
+    arguments = {"scope": "s", "kind": "fact", "payload": 1, "expiresAtTick": 4}
+    error = answer_of(records.call_tool("remember_game_memory", arguments))["Error"]
+    assert error == "expiresAtTick lies before now; it is tick 5 now"
+
+
+@pytest.mark.parametrize("field", ["turn", "call_index"])
+def test_a_place_of_a_call_below_its_first_is_refused(records, field):
+    failed = failure(lambda: records.call_tool("search_game_memory", {}, **{field: -1}))
+    assert (failed.kind, failed.fields) == (("INVALID_ARGUMENT", "FIELD_INVALID"), (field,))
 
 
 def test_the_game_must_tell_what_time_it_is(records):

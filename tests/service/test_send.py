@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import pytest
-from client import failure
 from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
@@ -16,7 +15,6 @@ from sidecar.gen.lorekeeper.v1 import (
     backend_pb2,
     chat_pb2,
     common_pb2,
-    memory_pb2,
     role_pb2,
     save_pb2,
     save_pb2_grpc,
@@ -582,36 +580,14 @@ def test_a_turn_that_began_before_a_restore_stores_nothing_more(start_daemon, ac
     assert game.messages() == [("user", "Before"), ("assistant", "You said: Before")]
 
 
-def erase(client, game, what):
-    """Erases the actor, or its save with everything in it."""
-    if what == "actor":
-        client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=game.actor))
-    else:
-        client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id=game.actor.save_id))
-
-
-@pytest.mark.parametrize("what", ["actor", "save"])
-def test_what_is_erased_during_a_turn_does_not_come_back_with_it(start_daemon, server, actor, what):
-    client = start_daemon().client
-    game, gate = TurnClient(client, actor, server), server.gate()
-    server.play(stream("Hi", gate, " there"))
-    turn = game.start("Hello")
-    next(each for each in turn if each.event.WhichOneof("event") == "text")
-    erase(client, game, what)
-    gate.open()
-    assert failure(lambda: list(turn)).code.name == "ABORTED"
-    assert (game.messages(), game.transcript()) == ([], [])
-
-
-@pytest.mark.parametrize("what", ["actor", "save"])
-def test_what_is_erased_during_a_conversation_does_not_come_back_with_it(start_daemon, server, actor, what):
+def test_a_save_that_is_erased_during_a_conversation_does_not_come_back_with_it(start_daemon, server, actor):
     client = start_daemon().client
     game, gate = TurnClient(client, actor, server), server.gate()
     server.play(stream("Hi", gate, " there"))
     talk = game.converse()
     talk.line("Hello")
     talk.until("text")
-    erase(client, game, what)
+    client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id=actor.save_id))
     gate.open()
     assert talk.turn().code == "SAVE_CHANGED"
     assert (game.messages(), game.transcript()) == ([], [])

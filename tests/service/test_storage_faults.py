@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from client import MEMORY, failure
+from records_client import Records, m
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
 
@@ -295,3 +296,20 @@ def test_a_relaxed_daemon_keeps_what_it_told_through_a_kill_of_the_process(start
     daemon.kill()
     daemon.restart()
     assert daemon.client.text(MIRA) == "one"
+
+
+def test_an_index_behind_a_link_is_not_used_and_answers_come_from_the_journals(make_daemon, actor, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "index").symlink_to(tmp_path / "outside")
+    daemon = make_daemon().start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "wolf"))
+    assert records.found("wolf") == ["m1"]
+    daemon.restart()
+    records = Records(daemon.client, actor)
+    assert records.found("wolf") == ["m1"]
+    assert records.status().terms_ready == 0
+    daemon.stop()
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert "index_unusable" in daemon.stderr

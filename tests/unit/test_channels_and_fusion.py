@@ -24,10 +24,10 @@ from sidecar.search.channels import (
 from sidecar.search.context import ALONE, neighbours
 from sidecar.search.fusion import (
     Standing,
+    by_rank,
     clear_difference_of_ranks,
     clear_difference_of_sums,
     ranked,
-    reciprocal_rank,
     weighted_sum,
 )
 
@@ -46,7 +46,7 @@ def no_ties(count):
 def test_reciprocal_rank_follows_the_worked_example():
     lexical = channel([3, 2, 1, math.nan])
     vector = channel([0.8, math.nan, 0.9, 0.7])
-    fused = reciprocal_rank([lexical, vector], no_ties(4))
+    fused = weighted_sum(by_rank(one, no_ties(4)) for one in (lexical, vector))
     assert fused == pytest.approx([0.0325224749, 0.0161290323, 0.0322664585, 0.0158730159], abs=1e-9)
     assert ranked(fused, no_ties(4)).tolist() == [0, 2, 1, 3]
 
@@ -59,7 +59,7 @@ def test_reciprocal_rank_equals_a_brute_force_reference(first, data):
         held = [row for row, score in enumerate(scores) if score == score]
         for rank, row in enumerate(sorted(held, key=lambda row: (-scores[row], row)), start=1):
             expected[row] += weight / (60 + rank)
-    fused = reciprocal_rank([channel(first), channel(second, 0.5)], no_ties(len(first)))
+    fused = weighted_sum(by_rank(one, no_ties(len(first))) for one in (channel(first), channel(second, 0.5)))
     assert [0.0 if score == -math.inf else score for score in fused] == pytest.approx(expected, abs=1e-8)
 
 

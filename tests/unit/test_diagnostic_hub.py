@@ -62,6 +62,25 @@ def test_what_is_not_kept_any_more_is_counted_as_missed():
     run(scenario)
 
 
+def test_what_is_routine_takes_the_place_of_nothing_else():
+    async def scenario():
+        hub = hub_with("grave", kept=2)
+        watching = asyncio.create_task(taken(hub, 4, after=0))
+        await asyncio.sleep(0)
+        for _ in range(3):
+            hub.report(Diagnostic("search", "something happened", routine=True))
+        hub.report(Diagnostic("grave too", "something happened"))
+        assert await taken(hub, 4, after=0) == [
+            (1, "grave", 0),
+            (3, "search", 1),
+            (4, "search", 0),
+            (5, "grave too", 0),
+        ]
+        watching.cancel()
+
+    run(scenario)
+
+
 def test_a_watcher_hears_what_is_reported_from_any_thread_in_order_and_completely():
     async def scenario():
         hub = hub_with(kept=10_000)

@@ -25,6 +25,11 @@ def test_an_identity_is_written_as_provider_model_version_and_dimensions():
     assert str(EmbeddingIdentity(**GOOD)) == "p/m@1:3"
 
 
+def test_no_two_identities_are_written_alike():
+    tagged = {"m": "1@2", "m@1": "2", "m%401": "2"}
+    assert len({str(EmbeddingIdentity("p", model, version, 3)) for model, version in tagged.items()}) == 3
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [

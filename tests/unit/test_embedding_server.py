@@ -180,6 +180,10 @@ BAD = {
         lambda asked, handler: answer(handler, {"data": rows(asked, embedding=["1", "2"])}),
         Reason.INVALID_OUTPUT,
     ),
+    "nothing for numbers": (
+        lambda asked, handler: answer(handler, {"data": rows(asked, embedding=None)}),
+        Reason.INVALID_OUTPUT,
+    ),
     "NaN": (
         lambda asked, handler: answer(handler, json.dumps({"data": rows(asked, embedding=[math.nan, 1.0])}).encode()),
         Reason.INVALID_OUTPUT,

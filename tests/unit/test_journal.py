@@ -94,6 +94,14 @@ def test_an_append_of_which_only_whole_lines_arrived_is_dropped(disk):
     assert loaded.torn.dropped_bytes == len(first_line)
 
 
+@pytest.mark.parametrize("torn", [b'{"crc":"', encode(ROWS)[:-1], encode(ROWS).split(b"\n")[0] + b"\n"])
+def test_whole_appends_are_read_without_a_torn_end_which_stays(disk, torn):
+    whole = encode(ROWS) + encode(ROWS[:1])
+    disk.append(disk.root / "records.jsonl", whole + torn)
+    assert b"".join(journal_on(disk).whole_appends()) == whole
+    assert journal_on(disk).size() == len(whole + torn)
+
+
 def test_appending_goes_on_after_a_cut(disk):
     disk.append(disk.root / "records.jsonl", encode(ROWS[:1]) + b'{"crc":"')
     journal = journal_on(disk)

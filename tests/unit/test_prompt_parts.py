@@ -124,13 +124,7 @@ def test_appended_lines_are_updates():
 
 @pytest.mark.parametrize(
     "edit",
-    [
-        write("new"),
-        Edit(Action.CLEAR),
-        Edit(Action.DELETE, old_text="one"),
-        Edit(Action.DELETE, old_text="ne"),
-        Edit(Action.STR_REPLACE, old_text="n", new_text=""),
-    ],
+    [write("new"), Edit(Action.CLEAR), Edit(Action.DELETE, old_text="one"), Edit(Action.DELETE, old_text="ne")],
 )
 def test_whatever_may_forget_takes_a_new_snapshot(edit):
     before = grown(Document(), write("one"))
@@ -150,13 +144,6 @@ def test_a_snapshot_of_versions_that_are_not_kept_any_more_is_taken_anew():
 
 def test_a_document_that_began_anew_is_shown_as_it_is():
     assert view_memory(grown(Document(), write("new")), MemorySnapshot("old", 7)) == MemoryView("new")
-
-
-def test_a_document_that_began_anew_shows_nothing_of_the_old_one_however_long_it_is():
-    old = snapshot_of(grown(Document(), write("old")))
-    for edits in ([write("new")], [write("new"), append("more")]):
-        document = grown(Document(), *edits)
-        assert view_memory(document, old) == MemoryView(document.text)
 
 
 def test_an_empty_document_is_not_shown():

@@ -13,7 +13,7 @@ from sidecar.search import plain_channels
 from sidecar.search.bm25 import Posting
 from sidecar.search.channels import Lexicon, Weights, meaning_channels, words_channels
 from sidecar.search.context import ALONE, neighbours
-from sidecar.search.fusion import reciprocal_rank, weighted_sum
+from sidecar.search.fusion import by_rank, weighted_sum
 
 WORDS = [("wolf",), ("gate", "gat…"), ("häuser", "hauser", "hause…"), ("bread",)]
 WEIGHT = st.sampled_from([0.0, 0.2, 1.0, 3.0])
@@ -88,8 +88,8 @@ def test_plain_channels_say_the_same_as_columns(rows, words, weights, floor):
     ties = [0] * len(rows)
     sums = (weighted_sum(columns.values()), plain_channels.weighted_sum(plain.values()))
     ranks = (
-        reciprocal_rank(columns.values(), np.array(ties)),
-        plain_channels.reciprocal_rank(plain.values(), ties.__getitem__),
+        weighted_sum(by_rank(one, np.array(ties)) for one in columns.values()),
+        plain_channels.weighted_sum([plain_channels.by_rank(one, ties.__getitem__) for one in plain.values()]),
     )
     for dense, sparse in (sums, ranks):
         assert {row: score for row, score in enumerate(dense) if score > -math.inf} == pytest.approx(sparse)

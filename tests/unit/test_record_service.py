@@ -30,6 +30,7 @@ def test_b7_a_call_that_is_cancelled_before_it_begins_changes_nothing(tmp_path):
             answers=KeptAnswers(house.disk, 8),
             paging=Paging(100, 1_000),
             marks=NoMarks(),
+            cuts_of=lambda save, one: (),
         )
         other = asyncio.ensure_future(workers.run(SaveKey("work", "other"), lambda: (busy.set(), free.wait(10))))
         await asyncio.to_thread(busy.wait, 10)

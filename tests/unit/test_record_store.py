@@ -29,11 +29,11 @@ def house(tmp_path):
 
 
 def add(house: House, *records, who=NPC):
-    return house.store.add(who.save, [(who, one) for one in records])
+    return house.store.add(who.save, [(who, one) for one in records]).records
 
 
 def add_to_many(house: House, *owners, record_id="m"):
-    return house.store.add("session", [(who, record(record_id, "the wolf")) for who in owners])
+    return house.store.add("session", [(who, record(record_id, "the wolf")) for who in owners]).records
 
 
 def journal_of(house: House, who=NPC) -> Path:
@@ -215,11 +215,11 @@ def test_since_when_a_record_is_superseded_is_known_when_its_successor_is_gone(h
 
 def test_superseding_again_in_the_same_way_changes_nothing_and_in_another_is_refused(house):
     add(house, record("old"))
-    assert house.store.supersede(NPC, "old", record("new")).created
-    assert not house.store.supersede(NPC, "old", record("new")).created
+    assert house.store.supersede(NPC, "old", record("new")).records[0].created
+    assert not house.store.supersede(NPC, "old", record("new")).records[0].created
     with pytest.raises(NotReady):
         house.store.supersede(NPC, "old", record("newer"))
-    assert house.store.supersede(NPC, "new", record("newer")).created
+    assert house.store.supersede(NPC, "new", record("newer")).records[0].created
 
 
 def test_what_does_not_exist_cannot_be_superseded_or_shared(house):
@@ -252,7 +252,7 @@ def test_what_is_kept_of_forgotten_records_is_bounded_and_never_dead_weight(tmp_
         with one.store.opened(NPC) as opened:
             assert not opened.worth_compacting()
     add(house, record("kept"))
-    assert house.again().store.add("session", [(NPC, record("c"))], asked="call c")[0].created
+    assert house.again().store.add("session", [(NPC, record("c"))], asked="call c").records[0].created
     assert house.again().ids(NPC) == ["kept"]
     house.again().store.add("session", [(NPC, record("a"))], asked="call a")
     assert house.again().ids(NPC) == ["a", "kept"]
@@ -273,10 +273,25 @@ def test_who_knows_a_record_already_keeps_the_better_kind_and_the_earlier_moment
     heard = Share(NPC, ShareKind.HEARSAY, moment)
     seen = Share(NPC, ShareKind.WITNESS, replace(moment, tick=9))
     earlier = replace(seen, moment=replace(moment, tick=8))
-    assert merged_shares([heard], [seen]) == ((seen,), 1)
-    assert merged_shares([seen], [heard]) == ((seen,), 0)
+    since_heard = replace(seen, moment=moment)
+    assert merged_shares([heard], [seen]) == ((since_heard,), 1)
+    assert merged_shares([seen], [heard]) == ((since_heard,), 1)
+    assert merged_shares([since_heard], [heard]) == ((since_heard,), 0)
     assert merged_shares([seen], [earlier]) == ((earlier,), 1)
     assert merged_shares([seen], [seen]) == ((seen,), 0)
+
+
+def test_of_what_was_found_a_moment_ago_only_what_was_not_forgotten_since_is_read(house):
+    add(house, record("kept", "wolf"), record("gone", "bear"), record("other", "fox"))
+    add(house, record("m"), who=OTHER)
+    found = []
+    for who in (NPC, OTHER):
+        with house.store.opened(who) as owner:
+            found += [(who, entry) for entry in owner.records().entries.values()]
+    house.store.forget(NPC, ["gone", "other"])
+    add(house, record("other", "another fox"))
+    there = list(house.store.still_there(found))
+    assert [(one.owner, one.record.head.record_id) for one in there] == [(NPC, "kept"), (OTHER, "m")]
 
 
 # retention

@@ -12,7 +12,7 @@ import pytest
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.embedding.vectors import VectorStore
-from sidecar.errors import LorekeeperError, Reason
+from sidecar.errors import LorekeeperError, Reason, Unavailable
 
 A = EmbeddingIdentity("p", "a", "1", 4)
 B = EmbeddingIdentity("p", "b", "1", 4)
@@ -121,6 +121,20 @@ def test_fifty_thousand_vectors_come_and_go_and_the_file_stays_near_what_lives(s
     size = sum(file.stat().st_size for file in path.parent.iterdir())
     assert size < 1.3 * len(kept) * (dimensions * 4 + 32)
     assert store.get_many(identity, sorted(kept)).keys() == kept
+
+
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_nothing_is_written_through_a_link(tmp_path, linked):
+    outside, inside = tmp_path / "outside", tmp_path / "index"
+    outside.mkdir()
+    if linked == "folder":
+        inside.symlink_to(outside)
+    else:
+        inside.mkdir()
+        (inside / "vectors.sqlite3").symlink_to(outside / "vectors.sqlite3")
+    with pytest.raises(Unavailable):
+        put(VectorStore(inside / "vectors.sqlite3"))
+    assert list(outside.iterdir()) == []
 
 
 def test_a_file_that_is_deleted_while_open_is_begun_again(store, path):

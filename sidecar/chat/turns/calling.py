@@ -11,18 +11,19 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from sidecar.chat.turns.claims import Claim
 from sidecar.chat.turns.events import Called, Tell
 from sidecar.chat.turns.loop import Planned
 from sidecar.chat.turns.opening import Opening
 from sidecar.chat.turns.results import ToolOutcome, succeeded
 from sidecar.chat.turns.tools import Origin
-from sidecar.errors import LorekeeperError
+from sidecar.errors import LorekeeperError, Reason, Stale
+from sidecar.memory.tool import ToolAnswer
 from sidecar.memory.toolbox import ToolCall
 
 _log = logging.getLogger("lorekeeper")
 TIMEOUT = "TIMEOUT"
 FAILED = "TOOL_FAILED"
-SAVE_CHANGED = "SAVE_CHANGED"
 GAME_GONE = "GAME_GONE"
 TOO_LONG = "RESULT_TOO_LONG"
 
@@ -43,16 +44,10 @@ class Calling:
     """Runs one call at a time or several; each call is told to the game as it begins."""
 
     def __init__(
-        self,
-        opening: Opening,
-        *,
-        tell: Tell,
-        ask_game: AskGame,
-        block: Callable[[], None],
-        may_store: Callable[[], bool],
+        self, opening: Opening, claim: Claim, *, tell: Tell, ask_game: AskGame, block: Callable[[], None]
     ) -> None:
         self._opening = opening
-        self._may_store = may_store
+        self._claim = claim
         self._tell = tell
         self._ask_game = ask_game
         self._block = block
@@ -96,16 +91,20 @@ class Calling:
         who, parts = self._opening.who, self._opening.parts
         try:
             asked = self._asked(call, place)
-            answer = await parts.workers.run(who, lambda: parts.toolbox.call(who, asked) if self._may_store() else None)
+            answer = await parts.workers.run(who, lambda: self._called(asked))
         except LorekeeperError as error:
             return GameAnswer(f'{{"ok": false, "error": "{error.reason}"}}', failed=True, reason=str(error.reason))
         except Exception:
             _log.exception("a tool of the daemon failed", extra={"code": "internal_failure"})
             return GameAnswer('{"ok": false, "error": "the tool failed"}', failed=True, reason=FAILED)
-        if answer is None:  # the end of the round tells the game
-            return GameAnswer(f'{{"ok": false, "error": "{SAVE_CHANGED}"}}', failed=True, reason=SAVE_CHANGED)
         reason = "" if answer.succeeded else str(answer.payload.get("Reason", FAILED))
         return GameAnswer(answer.json(), failed=not answer.succeeded, reason=reason)
+
+    def _called(self, asked: ToolCall) -> ToolAnswer:
+        """What the tool says, in the actor's own thread. Raises Stale where the turn may write nothing more."""
+        if not self._claim.holds:
+            raise Stale("the save was restored or the actor erased meanwhile", reason=Reason.SAVE_CHANGED)
+        return self._opening.parts.toolbox.call(self._opening.who, asked)
 
     def _asked(self, call: Planned, place: int) -> ToolCall:
         turn = self._opening.turn

@@ -101,6 +101,14 @@ class CallIds:
         return f"call{number:05}"
 
 
+@dataclass(frozen=True)
+class _Waiting:
+    """A line, and what stores it where no turn will answer it."""
+
+    turn: TurnInput
+    keep: Callable[[], None]
+
+
 @dataclass
 class _Running:
     """The turn that runs."""
@@ -119,8 +127,8 @@ class Turns(Protocol):
         """A turn that answers the line."""
         ...
 
-    def keep_line(self, turn: TurnInput) -> None:
-        """Stores a line that no turn will answer."""
+    def keeper(self, turn: TurnInput) -> Callable[[], None]:
+        """What stores the line where no turn will answer it: nothing, once its actor's memory is another one."""
         ...
 
 
@@ -140,7 +148,7 @@ class Conversation:
         self._tell_game = tell
         self._limits = limits
         self._ids = CallIds()
-        self._waiting: deque[TurnInput] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._changed = asyncio.Event()
         self._running: _Running | None = None
         self._heard_all = False
@@ -155,8 +163,8 @@ class Conversation:
         finally:
             for task in tasks:
                 cancel_once(task)
-            for turn in self._waiting:
-                self._turns.keep_line(turn)
+            for waiting in self._waiting:
+                waiting.keep()
             self._waiting.clear()
             await asyncio.wait(tasks)
 
@@ -180,14 +188,15 @@ class Conversation:
             self._tools = message.tools
 
     async def _take_line(self, turn: TurnInput) -> None:
+        waiting = _Waiting(turn, self._turns.keeper(turn))
         if len(self._waiting) >= self._limits.max_waiting_lines:
-            self._turns.keep_line(turn)
+            waiting.keep()
             most = self._limits.max_waiting_lines
             message = f"{most} lines wait already (turns.max_waiting_lines); wait for an answer, then send the next"
             failed = Failed(turn_failure(FailureKind.LIMIT_REACHED, message), reason="TOO_MANY_ITEMS")
             await self._tell(_new_id(), turn.input_id, failed)
             return
-        self._waiting.append(turn)
+        self._waiting.append(waiting)
         self._changed.set()
 
     async def _take_answer(self, answered: ToolAnswer) -> None:
@@ -211,9 +220,9 @@ class Conversation:
         running = self._running
         if cancel.drop_waiting:
             dropped, self._waiting = list(self._waiting), deque()
-            for turn in dropped:
-                self._turns.keep_line(turn)
-                await self._tell(_new_id(), turn.input_id, _cancelled())
+            for waiting in dropped:
+                waiting.keep()
+                await self._tell(_new_id(), waiting.turn.input_id, _cancelled())
         if running and running.task and cancel.turn_id in ("", running.turn_id):
             cancel_once(running.task)
 
@@ -224,7 +233,7 @@ class Conversation:
                     return
                 self._changed.clear()
                 await self._changed.wait()
-            await self._answer(self._waiting.popleft())
+            await self._answer(self._waiting.popleft().turn)
 
     async def _answer(self, line: TurnInput) -> None:
         """One turn, whose end is always told."""

@@ -13,11 +13,11 @@ from sidecar.chat.compactions import Compactions
 from sidecar.chat.conversations import Conversations
 from sidecar.chat.history_store import HistoryStore
 from sidecar.chat.memory_snapshots import MemorySnapshots
-from sidecar.chat.presence import Presence
 from sidecar.chat.prompts import Prompts
 from sidecar.chat.recall import Recall
 from sidecar.chat.role_store import RoleStore
 from sidecar.chat.turns.background import Background
+from sidecar.chat.turns.claims import Claims
 from sidecar.diagnostics import Report
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.toolbox import Toolbox
@@ -36,7 +36,7 @@ class TurnParts:
     histories: HistoryStore
     documents: DocumentStore
     snapshots: MemorySnapshots
-    presence: Presence
+    claims: Claims
     toolbox: Toolbox
     counting: BackendCounting
     compactions: Compactions

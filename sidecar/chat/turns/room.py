@@ -60,11 +60,17 @@ class ActorTurns:
         """A turn that answers the line."""
         return Turn(self._parts, self._folding, self._who, turn, tools, tell=tell, ask_game=ask_game, new_id=new_id)
 
-    def keep_line(self, turn: TurnInput) -> None:
-        """Stores a line in the background that no turn will answer."""
-        self._parts.background.start(self._keep(turn))
+    def keeper(self, turn: TurnInput) -> Callable[[], None]:
+        """What stores the line in the background, where no turn will answer it: nothing, once the save was restored or
+        the actor erased."""
+        role = self._parts.roles.get(self._who.role)
+        ledger = Ledger(self._parts, self._parts.claims.begin(self._who), role, turn)
 
-    async def _keep(self, turn: TurnInput) -> None:
-        ledger = Ledger(self._parts, self._who, self._parts.roles.get(self._who.role), turn)
+        def keep() -> None:
+            self._parts.background.start(self._keep(ledger))
+
+        return keep
+
+    async def _keep(self, ledger: Ledger) -> None:
         with contextlib.suppress(TurnFailed, LorekeeperError):
             await self._parts.workers.run(self._who, ledger.keep_line)

@@ -82,7 +82,8 @@ class Turn:
         self._new_id = new_id
         role = parts.roles.get(who.role)
         self._role = for_source(role, turn.asked.line.source)
-        self._ledger = Ledger(parts, who, role, turn)
+        self._claim = parts.claims.begin(who)
+        self._ledger = Ledger(parts, self._claim, role, turn)
         self._meter = Meter()
         self._cuts: list[Cut] = []
         self._asking: Asking | None = None
@@ -161,9 +162,7 @@ class Turn:
         tools = self._tools(offer)
         loop = ToolLoop(tools, self._rules(), self._new_id)
         asking = Asking(opening, chosen, prompt, tools=tools, tell=self._tell, meter=self._meter)
-        calling = Calling(
-            opening, tell=self._tell, ask_game=self._ask_game, block=loop.block, may_store=self._ledger.open
-        )
+        calling = Calling(opening, self._claim, tell=self._tell, ask_game=self._ask_game, block=loop.block)
         self._asking, self._calling = asking, calling
         return asking, loop, Rounds(opening, asking, loop, calling, self._ledger, tell=self._tell, meter=self._meter)
 

@@ -504,7 +504,7 @@ class AppendMessagesResponse(_message.Message):
     messages: _builtins.int
     """Messages in the history now."""
     evicted: _builtins.int
-    """Messages that left the history because of its cap; they are in the summary or the archive."""
+    """Messages that left the history because of its cap; the cut history_cap tells where they are."""
     last_order: _builtins.int
     """The place of the last message that was added; 0 when none was."""
     @_builtins.property

@@ -687,7 +687,7 @@ class GetEmbeddingStatsResponse(_message.Message):
     queue_capacity: _builtins.int
     """How many calls may wait."""
     background_pending: _builtins.int
-    """Records that wait for their vector in the background."""
+    """Records that wait for their vector in the background; 0 without a model."""
     query_cache_hits: _builtins.int
     """Queries answered from the query cache."""
     query_cache_misses: _builtins.int
@@ -697,7 +697,7 @@ class GetEmbeddingStatsResponse(_message.Message):
     cached_vector_bytes: _builtins.int
     """The size of the vector cache on disk, in bytes."""
     vector_cache_hits: _builtins.int
-    """Texts taken from the vector cache instead of being embedded."""
+    """Texts of records that had their vector in the cache when they were added, and were not embedded again."""
     @_builtins.property
     def work(self) -> _containers.RepeatedCompositeFieldContainer[Global___EmbeddingWork]:
         """What was done, one entry a kind of work."""

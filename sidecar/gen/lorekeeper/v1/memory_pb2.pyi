@@ -1143,6 +1143,7 @@ class CallToolResponse(_message.Message):
     DOCUMENT_VERSION_FIELD_NUMBER: _builtins.int
     RECORD_ID_FIELD_NUMBER: _builtins.int
     CUTS_FIELD_NUMBER: _builtins.int
+    DEGRADED_REASON_FIELD_NUMBER: _builtins.int
     result_json: _builtins.str
     """The answer for the model, as JSON text; for the memory tool with the keys Success, Message, Error, Version,
     MemoryLength and Memory.
@@ -1155,6 +1156,8 @@ class CallToolResponse(_message.Message):
     """The document's version after a call of the memory tool; absent for other tools."""
     record_id: _builtins.str
     """The record that was added or found unchanged by a call of the remember tool; else empty."""
+    degraded_reason: _common_pb2.DegradedReason.ValueType
+    """The gravest reason why the search tool found less than it could, as in SearchResponse; unspecified where there is none."""
     @_builtins.property
     def save(self) -> _common_pb2.SaveState:
         """The state of the save."""
@@ -1173,10 +1176,11 @@ class CallToolResponse(_message.Message):
         document_version: _builtins.int | None = ...,
         record_id: _builtins.str = ...,
         cuts: _abc.Iterable[_common_pb2.Cut] | None = ...,
+        degraded_reason: _common_pb2.DegradedReason.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_document_version", b"_document_version", "document_version", b"document_version", "save", b"save"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_document_version", b"_document_version", "cuts", b"cuts", "document_version", b"document_version", "reason", b"reason", "record_id", b"record_id", "result_json", b"result_json", "save", b"save", "succeeded", b"succeeded"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_document_version", b"_document_version", "cuts", b"cuts", "degraded_reason", b"degraded_reason", "document_version", b"document_version", "reason", b"reason", "record_id", b"record_id", "result_json", b"result_json", "save", b"save", "succeeded", b"succeeded"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__document_version: _TypeAlias = _typing.Literal["document_version"]  # noqa: Y015
     _WhichOneofArgType__document_version: _TypeAlias = _typing.Literal["_document_version", b"_document_version"]  # noqa: Y015
@@ -1427,7 +1431,8 @@ class NewRecord(_message.Message):
     PINNED_FIELD_NUMBER: _builtins.int
     record_id: _builtins.str
     """The id; empty means one that is made from save, owner, source_input_id, moment, the request's turn and the place in
-    the request, so that a repeat makes the same one. Without a source_input_id it is random.
+    the request, so that a repeat makes the same one; where it supersedes a record, that one stands for turn and place.
+    Without a source_input_id it is random.
     """
     scope: _builtins.str
     """A free label; required."""
@@ -1571,6 +1576,9 @@ class AddRecordsResponse(_message.Message):
 
     SAVE_FIELD_NUMBER: _builtins.int
     RECORDS_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    dropped: _builtins.int
+    """Records that the retention of their owners dropped for them, those of this call among them."""
     @_builtins.property
     def save(self) -> _common_pb2.SaveState:
         """The state of the save."""
@@ -1584,10 +1592,11 @@ class AddRecordsResponse(_message.Message):
         *,
         save: _common_pb2.SaveState | None = ...,
         records: _abc.Iterable[Global___AddedRecord] | None = ...,
+        dropped: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["save", b"save"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["records", b"records", "save", b"save"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "records", b"records", "save", b"save"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1603,6 +1612,7 @@ class AddedRecord(_message.Message):
     OUTCOME_FIELD_NUMBER: _builtins.int
     EMBEDDING_STATE_FIELD_NUMBER: _builtins.int
     NEAR_DUPLICATE_OF_FIELD_NUMBER: _builtins.int
+    CUTS_FIELD_NUMBER: _builtins.int
     record_id: _builtins.str
     """Its id, given or made."""
     outcome: Global___AddOutcome.ValueType
@@ -1611,6 +1621,10 @@ class AddedRecord(_message.Message):
     """Whether it has its vector already."""
     near_duplicate_of: _builtins.str
     """A record that says nearly the same, when that is already known; else empty, and told later on the record."""
+    @_builtins.property
+    def cuts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Cut]:
+        """"terms" where it has more text than can be found by words: the first 100,000 code points and 4,096 words of it."""
+
     def __init__(
         self,
         *,
@@ -1618,10 +1632,11 @@ class AddedRecord(_message.Message):
         outcome: Global___AddOutcome.ValueType = ...,
         embedding_state: Global___EmbeddingState.ValueType = ...,
         near_duplicate_of: _builtins.str = ...,
+        cuts: _abc.Iterable[_common_pb2.Cut] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["embedding_state", b"embedding_state", "near_duplicate_of", b"near_duplicate_of", "outcome", b"outcome", "record_id", b"record_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cuts", b"cuts", "embedding_state", b"embedding_state", "near_duplicate_of", b"near_duplicate_of", "outcome", b"outcome", "record_id", b"record_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1899,6 +1914,9 @@ class SupersedeRecordResponse(_message.Message):
 
     SAVE_FIELD_NUMBER: _builtins.int
     RECORD_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    dropped: _builtins.int
+    """Records that the retention of the owner dropped for it."""
     @_builtins.property
     def save(self) -> _common_pb2.SaveState:
         """The state of the save."""
@@ -1912,10 +1930,11 @@ class SupersedeRecordResponse(_message.Message):
         *,
         save: _common_pb2.SaveState | None = ...,
         record: Global___AddedRecord | None = ...,
+        dropped: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["record", b"record", "save", b"save"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["record", b"record", "save", b"save"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "record", b"record", "save", b"save"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2359,7 +2378,7 @@ class PutRetentionResponse(_message.Message):
 
     @_builtins.property
     def policy(self) -> Global___RetentionPolicy:
-        """The policy in force."""
+        """The policy in force, or with dry_run the one that would be: for an owner without one, that of its groups or the save."""
 
     def __init__(
         self,

@@ -922,7 +922,7 @@ class ForkSaveRequest(_message.Message):
     of this one.
     """
     old_timeline_id: _builtins.str
-    """The timeline that new_timeline_id replaces; empty means every one."""
+    """The timeline that new_timeline_id, then required, replaces; empty means every one."""
     idempotency_key: _builtins.str
     """Makes a retry safe; see common.proto."""
     def __init__(

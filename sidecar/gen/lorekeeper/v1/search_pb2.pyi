@@ -629,7 +629,9 @@ class Hit(_message.Message):
 
     @_builtins.property
     def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChannelScore]:
-        """What each channel that found it said."""
+        """What each channel said that counts for it: those that found it, and meaning also below the floor. With a text, the sum of
+        weight * normalized is fused_score.
+        """
 
     @_builtins.property
     def rerank(self) -> Global___RerankScore:
@@ -683,9 +685,9 @@ class ChannelScore(_message.Message):
     score: _builtins.float
     """The raw score: BM25 for words, cosine similarity for meaning."""
     rank: _builtins.int
-    """Its place in this channel, from 1."""
+    """Its place in this channel, from 1; equal scores share theirs, unless places count (FUSION_MODE_RRF)."""
     normalized: _builtins.float
-    """The score after normalisation, as it was added."""
+    """The score after normalisation, as it was added; 1 / (k + rank) with FUSION_MODE_RRF."""
     weight: _builtins.float
     """The weight of the channel."""
     def __init__(
