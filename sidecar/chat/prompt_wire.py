@@ -10,9 +10,11 @@ from sidecar.compaction.wire import budget_to, count_to, window_to
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, memory_pb2
 from sidecar.settings import ChatSettings
+from sidecar.storage.keys import checked_id
 
 _MAX_ATTACHMENTS = 32
 _MAX_TELEMETRY = 256
+_MAX_ALLOWED = 256
 
 
 def request_from(message: chat_pb2.TurnInput, limits: ChatSettings) -> PromptRequest:
@@ -40,10 +42,11 @@ def request_from(message: chat_pb2.TurnInput, limits: ChatSettings) -> PromptReq
 def line_from(message: chat_pb2.TurnInput) -> Line:
     """What the player says. Raises InvalidInput."""
     require_count(len(message.attachments), "input.attachments", least=0, most=_MAX_ATTACHMENTS)
+    attachments = tuple(_attachment(each, f"input.attachments[{n}]") for n, each in enumerate(message.attachments))
     require_count(len(message.telemetry), "input.telemetry", least=0, most=_MAX_TELEMETRY)
     return Line(
         message.text,
-        tuple(Attachment(each.name, each.media_type, each.bytes) for each in message.attachments),
+        attachments,
         dict(message.telemetry),
         message.source_tag,
     )
@@ -70,7 +73,17 @@ def prompt_to(prompt: Prompt, *, stable: bool) -> chat_pb2.BuildPromptResponse:
 def _allowed(message: chat_pb2.TurnInput) -> tuple[str, ...] | None:
     if message.tool_choice == chat_pb2.TOOL_CHOICE_NONE:
         return ()
-    return tuple(message.allowed_tools.names) if message.HasField("allowed_tools") else None
+    names = message.allowed_tools.names
+    require_count(len(names), "input.allowed_tools", least=0, most=_MAX_ALLOWED)
+    return tuple(names) if message.HasField("allowed_tools") else None
+
+
+def _attachment(message: chat_pb2.Attachment, path: str) -> Attachment:
+    if message.bytes < 0:
+        field = f"{path}.bytes"
+        raise InvalidInput(f"{field} must not be below 0", reason=Reason.FIELD_INVALID, field=field)
+    name, media_type = (checked_id(getattr(message, part), f"{path}.{part}") for part in ("name", "media_type"))
+    return Attachment(name, media_type, message.bytes)
 
 
 def _must_call(message: chat_pb2.TurnInput) -> str | None:

@@ -40,13 +40,13 @@ _NESTED = {"summary", "recall"}
 _OPEN_RANGES: Mapping[str, tuple[float, float]] = {"temperature": (0, 2), "similarity_floor": (-1, 1)}
 
 
-def changed_role(changes: Changes) -> Role:
-    """The role that the changes describe. Raises ``InvalidInput`` with the path of the field at fault."""
-    role_id = changes.get("role_id")
+def changed_role(changes: Changes, path: str = "role") -> Role:
+    """The role that the changes describe. Raises ``InvalidInput`` with the field at fault, below ``path``."""
+    role_id, field = changes.get("role_id"), f"{path}.role_id"
     if not isinstance(role_id, str) or not role_id.strip():
-        raise InvalidInput("A role needs an id.", reason=Reason.FIELD_REQUIRED, field="role.role_id")
-    wanted = checked_id(role_id.strip(), "role.role_id")
-    return _changed(role_policy(wanted), {**changes, "role_id": wanted}, "role")
+        raise InvalidInput(f"{field} is missing: a role needs an id.", reason=Reason.FIELD_REQUIRED, field=field)
+    wanted = checked_id(role_id.strip(), field)
+    return _changed(role_policy(wanted), {**changes, "role_id": wanted}, path)
 
 
 def changed_recall(changes: Changes, path: str) -> RecallOptions:

@@ -20,8 +20,9 @@ from typing import Any
 from sidecar.chat.role_changes import Changes, changed_role
 from sidecar.chat.roles import BUILT_IN_ROLES, Role, normal_role_id, role_policy
 from sidecar.errors import Corrupt, InvalidInput, LimitReached, Reason
+from sidecar.memory.canonical_json import parse
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import objects_in, read_json, write_json
 
 _FORMAT = 1
 _FILE = "roles.json"
@@ -55,7 +56,7 @@ class RoleStore:
         self._disk = disk
         self._path = disk.root / _FILE
         self._max_roles = max_roles
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._base = {role_id: KnownRole(role, {}, RoleSource.BUILT_IN) for role_id, role in BUILT_IN_ROLES.items()}
         self._base |= from_file or {}
         self._read: dict[str, KnownRole] | None = None
@@ -64,7 +65,8 @@ class RoleStore:
     def _put(self) -> dict[str, KnownRole]:
         """What calls have put. Raises Corrupt where ``roles.json`` cannot be read, at every call until it can."""
         if self._read is None:
-            self._read = self._load()
+            with self._lock:
+                self._read = self._read or self._load()
         return self._read
 
     def get(self, role_id: str) -> Role:
@@ -115,10 +117,11 @@ class RoleStore:
     def _load(self) -> dict[str, KnownRole]:
         stored = read_json(self._disk, self._path)
         try:
-            return _known(stored["roles"] if stored else (), RoleSource.CALL)
-        except (InvalidInput, KeyError, TypeError) as error:
+            return _known(objects_in(stored, "roles"), RoleSource.CALL)
+        except (InvalidInput, ValueError) as error:
             raise Corrupt(
-                f"'{_FILE}' cannot be read and was left as it is; mend it, or move it away and put the roles again",
+                f"'{_FILE}' cannot be read and was left as it is; mend it, or stop the daemon, run 'lorekeeper repair' "
+                "and put the roles again",
                 reason=Reason.STORAGE_CORRUPT,
                 file=_FILE,
             ) from error
@@ -127,19 +130,24 @@ class RoleStore:
 def read_roles_file(file: Path) -> dict[str, KnownRole]:
     """The roles of the game's own file. Raises InvalidInput, which names the field at fault."""
     try:
-        value = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise _bad_file(file, "it cannot be read as JSON") from error
-    roles = value.get("roles") if isinstance(value, dict) else None
-    if not isinstance(roles, list) or not all(isinstance(role, dict) for role in roles):
-        raise _bad_file(file, 'it must be an object with a list of objects, {"roles": [{"role_id": …}]}')
+        data = file.read_bytes()
+        value = parse(data.decode(json.detect_encoding(data)), "roles")
+    except (OSError, UnicodeError) as error:
+        raise _bad_file(file, "it cannot be read as text") from error
+    try:
+        roles = objects_in(value if isinstance(value, dict) else {}, "roles")
+    except ValueError as error:
+        raise _bad_file(file, 'it must be an object with a list of objects, {"roles": [{"role_id": …}]}') from error
     return _known(roles, RoleSource.FILE)
 
 
 def _known(roles: Iterable[dict[str, Any]], source: RoleSource) -> dict[str, KnownRole]:
-    known = {}
-    for changes in roles:
-        role = changed_role(changes)
+    known: dict[str, KnownRole] = {}
+    for place, changes in enumerate(roles):
+        role = changed_role(changes, f"roles[{place}]")
+        if role.role_id in known:
+            field = f"roles[{place}].role_id"
+            raise InvalidInput(f"{field} stands twice; write each role once", reason=Reason.FIELD_INVALID, field=field)
         known[role.role_id] = KnownRole(role, changes, source)
     return known
 

@@ -183,11 +183,11 @@ def role_policy(role_id: str) -> Role:
     return BUILT_IN_ROLES.get(wanted) or Role(role_id=wanted)
 
 
-def for_source(role: Role, source: str) -> Role:
-    """The role as a call from ``source`` sees it.
+def borrows_history(role: Role, source: str) -> bool:
+    """Whether a call from ``source`` is lent the history that its role does not have: a chat window is."""
+    return not role.history and source.strip().casefold() == CHAT_SOURCE
 
-    A chat window lends history to a role that has none, for this process only.
-    """
-    if role.history or source.strip().casefold() != CHAT_SOURCE:
-        return role
-    return replace(role, history=True, persist_history=False)
+
+def for_source(role: Role, source: str) -> Role:
+    """The role as a call from ``source`` sees it. What is lent to it lasts as long as this process."""
+    return replace(role, history=True, persist_history=False) if borrows_history(role, source) else role

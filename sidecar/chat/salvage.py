@@ -1,16 +1,19 @@
-"""What can still be read of a damaged history or summary."""
+"""What can still be read of a damaged history, summary, ``roles.json`` or ``backends.json``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sidecar.chat.backends.store import BackendStore
 from sidecar.chat.history import Caps, History
 from sidecar.chat.history_store import take_row
 from sidecar.chat.open_histories import OpenHistory
+from sidecar.chat.role_store import RoleStore
 from sidecar.compaction.answers import Answers
 from sidecar.compaction.summaries import summary_from_json
+from sidecar.errors import LorekeeperError
 from sidecar.storage.check import Finding, check_lines, keep_and_replace
 from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal
@@ -31,6 +34,28 @@ def check_summary(disk: Disk, path: Path) -> Iterator[Finding]:
             file=path.relative_to(disk.root).as_posix(),
             problem=f"the summary cannot be read ({type(error).__name__})",
             remedy="begin without one: the stored history is folded again; keep the damaged file",
+            mend=lambda: _set_aside(disk, path),
+        )
+
+
+def check_roles(disk: Disk, path: Path) -> Iterator[Finding]:
+    """A finding where the roles that calls have put cannot be read; mending begins without any."""
+    return _check_put(disk, path, RoleStore(disk, max_roles=1).all, "roles")
+
+
+def check_backends(disk: Disk, path: Path) -> Iterator[Finding]:
+    """The same for backends."""
+    return _check_put(disk, path, BackendStore(disk, max_backends=1).all, "backends")
+
+
+def _check_put(disk: Disk, path: Path, read: Callable[[], object], what: str) -> Iterator[Finding]:
+    try:
+        read()
+    except LorekeeperError:
+        yield Finding(
+            file=path.relative_to(disk.root).as_posix(),
+            problem=f"the {what} in it cannot be read",
+            remedy=f"begin without them, and put the {what} again; keep the damaged file",
             mend=lambda: _set_aside(disk, path),
         )
 

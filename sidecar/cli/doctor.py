@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sidecar.chat.salvage import check_conversation, check_summary
+from sidecar.chat.salvage import check_backends, check_conversation, check_roles, check_summary
 from sidecar.cli.options import as_json, data_dir
 from sidecar.memory.record_salvage import check_records
 from sidecar.memory.salvage import check_document
@@ -23,6 +23,8 @@ CHECKS = {
     "records.jsonl": check_records,
     "history.jsonl": check_conversation,
     "summary.json": check_summary,
+    "roles.json": check_roles,
+    "backends.json": check_backends,
 }
 
 

@@ -16,9 +16,18 @@ def default_data_dir() -> Path:
     return Path(user_data_dir("lorekeeper", appauthor=False))
 
 
+class _Folder(click.Path):
+    """A folder. An empty text, as a launcher's unset variable leaves it, would mean the current one: it is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty; name a folder, or leave the option out", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 data_dir: Callable[[Any], Any] = click.option(
     "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=_Folder(file_okay=False, path_type=Path),
     envvar="LOREKEEPER_DATA_DIR",
     help="The data folder.  [default: the user's data folder for lorekeeper]",
     callback=lambda _context, _parameter, value: value or default_data_dir(),

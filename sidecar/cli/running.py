@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sidecar.cli.client import connected
 from sidecar.cli.options import as_json, data_dir
+
+if TYPE_CHECKING:
+    from sidecar.daemon.lifeline import ParentProcess
+
+# Longer than the longest daemon.drain_seconds.
+_MOST_SECONDS = 330
+_LOOK_SECONDS = 0.05
 
 
 @click.command()
@@ -59,23 +68,29 @@ def status(data_dir: Path, as_json: bool) -> None:
 @as_json
 def stop(data_dir: Path, as_json: bool) -> None:
     """Ask the daemon on a data folder to end, and wait until it has."""
-    import psutil
-
+    from sidecar.daemon.lifeline import ParentProcess
     from sidecar.gen.lorekeeper.v1 import system_pb2, system_pb2_grpc
 
     with connected(data_dir) as client:
-        try:
-            process = psutil.Process(client.handshake.pid)
-        except psutil.Error:
-            process = None
+        daemon = ParentProcess.find(client.handshake.pid)
         system = system_pb2_grpc.SystemServiceStub(client.channel)
         answer = client.call(system.Shutdown, system_pb2.ShutdownRequest(reason="lorekeeper stop"))
-    if process is not None:
-        process.wait()
+    if daemon is not None:
+        _wait_for_end_of(daemon)
     if as_json:
         click.echo(json.dumps({"stopped": client.handshake.pid, "running_calls": answer.running_calls}))
     else:
         click.echo(f"The daemon (process {client.handshake.pid}) has ended.")
+
+
+def _wait_for_end_of(daemon: ParentProcess) -> None:
+    deadline = time.monotonic() + _MOST_SECONDS
+    while daemon.lives():
+        if time.monotonic() > deadline:
+            raise click.ClickException(
+                f"the daemon (process {daemon.pid}) has not ended after {_MOST_SECONDS} seconds; see its log"
+            )
+        time.sleep(_LOOK_SECONDS)
 
 
 @click.command()

@@ -12,7 +12,7 @@ import hmac
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -52,23 +52,38 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         """What gRPC asks for each call."""
         path: str = handler_call_details.method
         if path not in self._methods:
-            self._open(path[1:].partition("/")[0])
+            try:
+                self._open(path[1:].partition("/")[0])
+            except Exception as error:
+                return self._unopened(path, error)
         return self._methods.get(path)
 
     async def warm(self) -> None:
         """Open what no call has opened yet, one service at a time, with room for the first calls in between."""
         for name in list(self._closed):
             await asyncio.sleep(_BEFORE_WARMING_SECONDS)
-            self._open(name)
+            with suppress(Exception):  # its first call is told why
+                self._open(name)
 
     def _open(self, name: str) -> None:
-        open_service = self._closed.pop(name, None)
+        open_service = self._closed.get(name)
         if open_service is None:
             return
         servicers, described = open_service(), descriptor(name)
         for method in described.methods:
             path = f"/{name}/{method.name}"
             self._methods[path] = self._method(path, method, servicers)
+        del self._closed[name]
+
+    def _unopened(self, path: str, error: Exception) -> grpc.RpcMethodHandler:
+        """What answers one call, of any kind, of a service that cannot be opened; the next call tries again."""
+
+        async def refuse(request: Any, context: Context) -> AsyncIterator[Any]:
+            raise error
+            yield
+
+        whole = self._stream(path, refuse, lambda request: request, lambda _: None)
+        return grpc.stream_stream_rpc_method_handler(whole)
 
     def _method(self, name: str, method: Any, servicers: Sequence[object]) -> grpc.RpcMethodHandler:
         found = (getattr(servicer, method.name, None) for servicer in servicers)

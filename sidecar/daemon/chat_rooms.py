@@ -181,7 +181,7 @@ class ChatRooms:
         """Of turns; shared with what forgets an actor."""
         from sidecar.chat.turns.claims import Claims
 
-        return Claims(self._saves)
+        return Claims()
 
     @cached_property
     def compactions(self) -> Compactions:

@@ -1,8 +1,8 @@
 """Which save a call is on, read from its request, and the way in.
 
 Every message that is about a save names it in ``actor.save_id`` or in ``save_id``; the descriptors tell which, so that
-no service has to think of it. SaveService comes in by its own rules, and a stream that names its actor in its first
-message (``Converse``) enters the gate once it has read that.
+no service has to think of it. SaveService comes in by its own rules. A stream that names its actor in its first message
+(``Converse``) stays outside: a turn of it whose save is exchanged or erased stores nothing more.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidecar.errors import InvalidInput, LorekeeperError, Reason
+from sidecar.memory.canonical_json import parse
 from sidecar.memory.document import Document, EditFailed, Outcome
 from sidecar.memory.edits import Action, Edit, TextNotFound, require_one_text
 
@@ -122,9 +123,9 @@ def parse_call(arguments_json: str) -> MemoryCall:
 def parse_arguments(arguments_json: str) -> dict[str, Any]:
     """The JSON object of a tool call's arguments. Raises InvalidInput."""
     try:
-        arguments = json.loads(arguments_json or "{}")
-    except (ValueError, RecursionError) as error:
-        message = "the arguments are not complete JSON; send the whole call again"
+        arguments = parse(arguments_json or "{}", "arguments_json")
+    except InvalidInput as error:
+        message = "the arguments are not complete JSON, or name something twice; send the whole call again"
         raise _wrong(Reason.FIELD_INVALID, "arguments_json", message) from error
     if not isinstance(arguments, dict):
         raise _wrong(Reason.FIELD_INVALID, "arguments_json", "the arguments must be one JSON object")

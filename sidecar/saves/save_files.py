@@ -178,16 +178,21 @@ class SaveFiles:
             self._settle_if_readable(save)
             prepare(staged)
             safety = self._safety(save, wish) if wish is not None and self.exists(save) else None
-            self._parts.exchanged(save)
-            self.exchanges.put(save, safety=safety)
+            self._put(save, safety)
         except BaseException:
             self.exchanges.cancel(save)
             raise
-        finally:
-            self._forget(save)
         with suppress(LorekeeperError):  # the exchange has happened: it is no failure that an old safety stays
             self.keep_newest(save, Kind.SAFETY, self._limits.kept_safety_checkpoints)
         return safety
+
+    def _put(self, save: str, safety: Checkpoint | None) -> None:
+        """What is in memory is forgotten from here on only: it may be all there is of a save that stays as it was."""
+        try:
+            self._parts.exchanged(save)
+            self.exchanges.put(save, safety=safety)
+        finally:
+            self._forget(save)
 
     def keep_newest(self, save: str, kind: Kind, count: int) -> None:
         """Set the older checkpoints of a kind aside; :meth:`sweep` removes them."""

@@ -152,10 +152,11 @@ class FileDisk:
         return os.fdopen(os.open(path, os.O_RDONLY | _NO_FOLLOW | _BINARY), "rb")
 
     def size(self, path: Path) -> int:
-        try:
-            return path.stat(follow_symlinks=False).st_size
-        except FileNotFoundError:
-            return 0
+        with self._told(path):
+            try:
+                return path.stat(follow_symlinks=False).st_size
+            except FileNotFoundError:
+                return 0
 
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)

@@ -36,6 +36,16 @@ def stored_number(disk: Disk, path: Path, stored: Mapping[str, Any], name: str) 
     return value
 
 
+def objects_in(stored: Mapping[str, Any] | None, name: str) -> list[dict[str, Any]]:
+    """The list of objects under ``name``; empty where nothing is stored. Raises ValueError where there is none."""
+    if stored is None:
+        return []
+    found = stored.get(name)
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise ValueError(f"{name} is no list of objects")
+    return found
+
+
 def write_json(disk: Disk, path: Path, value: Mapping[str, Any]) -> None:
     """Replace ``path`` by ``value``; returns once it is safe."""
     disk.replace(path, dump(value))

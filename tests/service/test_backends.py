@@ -51,6 +51,19 @@ def test_backends_are_there_after_a_restart(game, daemon, actor):
     assert [each.backend.backend_id for each in listed.backends] == ["a"]
 
 
+@pytest.mark.parametrize("content", ["", "{}", '{"backends": [1]}'])
+def test_stored_backends_that_cannot_be_read_are_told_and_stop_nothing_else(game, daemon, actor, content):
+    game.put_role()
+    game.append(("user", "Hello"))
+    assert daemon.stop() == 0
+    file = daemon.folder / "backends.json"
+    file.write_text(content)
+    again = TurnClient(daemon.start().client, actor)
+    for call in (lambda: again.put_backend(base_url="http://127.0.0.1:1/v1"), lambda: list(again.start("Hi"))):
+        assert failure(call).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
+    assert (again.messages(), file.read_text()) == ([("user", "Hello"), ("user", "Hi")], content)
+
+
 def test_the_key_of_an_environment_variable_is_used_and_nowhere_told(start_daemon, actor, server):
     daemon = start_daemon(environment={"SCRIPTED_KEY": "secret-key-1"})
     game = TurnClient(daemon.client, actor)

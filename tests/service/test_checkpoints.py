@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from chat_client import Chat
 from client import failure
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
@@ -238,10 +239,12 @@ def test_a_damaged_checkpoint_is_refused_and_the_save_is_as_it_was(daemon, save,
     client.write(mira, "one")
     kept = checkpoint(client, save).checkpoint
     client.write(mira, "two")
+    chat = Chat(client)
+    chat.append(mira, ("user", "for this process only"), persist=False)
     (folder,) = Path(daemon.folder, "checkpoints").glob(f"*/{kept.checkpoint_id}/files/a-*")
     shutil.rmtree(folder)
     assert failure(lambda: restore(client, save, kept.checkpoint_id)).kind == ("DATA_LOSS", "CHECKPOINT_DAMAGED")
-    assert client.text(mira) == "two"
+    assert (client.text(mira), chat.texts(mira)) == ("two", ["for this process only"])
     assert not any(Path(daemon.folder, "exchange").iterdir())
 
 

@@ -88,7 +88,16 @@ def test_a_backend_that_is_not_there_fails_the_turn_and_the_line_is_kept(game):
 
 
 @pytest.mark.parametrize(
-    "arguments", ['{"gate": "nor', "[1]", "{}", '{"gate": null}', '{"gate": 7}', '{"gate": "north", "n": "x"}']
+    "arguments",
+    [
+        '{"gate": "nor',
+        "[1]",
+        "{}",
+        '{"gate": null}',
+        '{"gate": 7}',
+        '{"gate": "north", "n": "x"}',
+        '{"gate": "north", "gate": "south"}',
+    ],
 )
 def test_arguments_that_cannot_be_used_never_reach_the_game(game, server, arguments):
     server.play(calls(("open_gate", arguments)), calls(gate()), stream("Done."))

@@ -105,6 +105,13 @@ def test_an_option_out_of_its_range_is_named(tmp_path, words, named):
     assert (done.returncode, named in done.stderr.decode()) == (2, True)
 
 
+def test_a_data_folder_without_a_name_is_not_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("serve", "--data-dir", "", "--stdin-lifeline")
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert b"--data-dir" in done.stderr
+
+
 def test_a_folder_whose_name_the_system_refuses_is_told(tmp_path):
     done = run("serve", "--data-dir", str(tmp_path / ("x" * 300)))
     assert (done.returncode, b"Traceback" in done.stderr) == (4, False)

@@ -121,6 +121,11 @@ def test_a_call_ends_it_and_tells_how_many_others_were_running(daemon):
     assert daemon.left_over() == set()
 
 
+def test_the_stop_command_waits_for_the_end_also_where_nobody_collects_the_process(daemon):
+    done = subprocess.run([*command(), "stop", "--data-dir", str(daemon.folder)], check=False, timeout=END_SECONDS)
+    assert (done.returncode, daemon.wait(), daemon.left_over()) == (0, 0, set())
+
+
 def test_running_streams_and_aborted_calls_do_not_delay_the_end(start_daemon):
     daemon = start_daemon("--set", "daemon.drain_seconds=300")
     streams = [daemon.client.system.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest()) for _ in range(3)]

@@ -51,6 +51,17 @@ def test_nothing_is_wrong_with_a_whole_conversation(folder):
     assert run("doctor", folder).stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("content", ["{broken", "{}"])
+@pytest.mark.parametrize("name", ["roles.json", "backends.json"])
+def test_roles_and_backends_that_cannot_be_read_are_set_aside(daemon, folder, name, content):
+    (folder / name).write_text(content)
+    (found,) = json.loads(run("doctor", folder).stdout)
+    assert found["file"] == name
+    assert run("repair", folder, "--yes").returncode == 0
+    assert (folder / "repaired" / f"{name}.0").read_text() == content
+    assert Chat(daemon.start().client).put_role("Guard").effective.role_id == "Guard"
+
+
 @pytest.mark.parametrize("name", ["history.jsonl", "records.jsonl"])
 def test_a_bad_line_is_found_and_the_others_are_kept(daemon, folder, name):
     bad = damaged(one(folder, name))

@@ -160,26 +160,38 @@ def test_roles_from_the_games_file_hold_until_a_call_puts_another(start_daemon, 
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"roles": {}}', '{"roles": [1]}', '{"roles": [{"role_id": "A", "x": 1}]}']
+    ("content", "told"),
+    [
+        ("", "roles is not acceptable JSON"),
+        ("[]", "of no use"),
+        ('{"roles": {}}', "of no use"),
+        ('{"roles": [1]}', "of no use"),
+        ('{"roles": [{"role_id": "A"}, {"role_id": "B", "x": 1}]}', "roles[1].x "),
+        ('{"roles": [{"x": 1}]}', "roles[0].role_id "),
+        ('{"roles": [{"role_id": "A"}, {"role_id": " A "}]}', "roles[1].role_id stands twice"),
+        ('{"roles": [{"role_id": "A", "role_id": "B"}]}', "stands twice"),
+        ("[" * 100_000, "levels"),
+    ],
 )
-def test_a_roles_file_of_no_use_stops_the_start_and_says_why(make_daemon, tmp_path, content):
+def test_a_roles_file_of_no_use_stops_the_start_and_says_why(make_daemon, tmp_path, content, told):
     file = tmp_path / "roles.json"
     file.write_text(content, encoding="utf-8")
     daemon = make_daemon("--roles", str(file))
     daemon.launch()
     assert daemon.wait() == 2
-    assert "roles" in daemon.stderr
+    assert told in daemon.stderr
 
 
-def test_stored_roles_that_cannot_be_read_are_told_and_left_alone(daemon):
+@pytest.mark.parametrize("content", [b"{broken", b"{}", b'{"roles": {}}', b'{"roles": [1]}'])
+def test_stored_roles_that_cannot_be_read_are_told_and_left_alone(daemon, content):
     Chat(daemon.client).put_role("Guard")
     assert daemon.stop() == 0
     file = daemon.folder / "roles.json"
-    file.write_bytes(b"{broken")
+    file.write_bytes(content)
     chat = Chat(daemon.start().client)
     assert failure(lambda: chat.role("Guard")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
     assert failure(lambda: chat.put_role("Guard")).kind == ("DATA_LOSS", "STORAGE_CORRUPT")
-    assert file.read_bytes() == b"{broken"
+    assert file.read_bytes() == content
 
 
 def test_the_memory_tool_follows_the_role_that_was_put(daemon, chat, actor):

@@ -11,7 +11,15 @@ from tiny_models import tokenizer_json
 from turn_client import TurnClient
 from wire_server import WAIT_SECONDS, Reply, WireServer, calls, delta, end, error, event, stream, usage
 
-from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, common_pb2, save_pb2, save_pb2_grpc, system_pb2
+from sidecar.gen.lorekeeper.v1 import (
+    backend_pb2,
+    chat_pb2,
+    common_pb2,
+    role_pb2,
+    save_pb2,
+    save_pb2_grpc,
+    system_pb2,
+)
 
 
 @pytest.fixture
@@ -368,6 +376,14 @@ def test_a_line_that_is_sent_again_is_stored_once(game, server):
     assert [message["content"] for message in server.turns[1].messages].count("Hello") == 1
 
 
+def test_history_that_a_chat_window_borrows_never_reaches_the_disk(game, server):
+    game.put_role(history=False)
+    server.play(stream("Hi"))
+    game.send("Hello", source_tag="Chat", persist=True)
+    listed = game.stub.ListMessages(chat_pb2.ListMessagesRequest(actor=game.actor)).messages
+    assert [(message.content, message.persisted) for message in listed] == [("Hello", False), ("Hi", False)]
+
+
 def test_attachments_are_told_by_name_only(game, server):
     note = chat_pb2.Attachment(name="map.png", media_type="image/png", bytes=9)
     game.send("Look", attachments=[note])
@@ -480,6 +496,10 @@ def test_a_directive_in_the_text_is_obeyed_where_the_role_allows_it(game, server
         ({"tool_choice": chat_pb2.TOOL_CHOICE_NAMED}, "input.tool_name"),
         ({"temperature": 3.0}, "input.temperature"),
         ({"timeout_ms": 0}, "input.timeout_ms"),
+        ({"allowed_tools": role_pb2.AllowedTools(names=["x"] * 257)}, "input.allowed_tools"),
+        ({"attachments": [chat_pb2.Attachment(name="a\nb")]}, "input.attachments[0].name"),
+        ({"attachments": [chat_pb2.Attachment(media_type="x" * 513)]}, "input.attachments[0].media_type"),
+        ({"attachments": [chat_pb2.Attachment(bytes=-1)]}, "input.attachments[0].bytes"),
     ],
 )
 def test_a_wrong_field_is_named_and_nothing_is_stored(game, values, field):
@@ -558,3 +578,16 @@ def test_a_turn_that_began_before_a_restore_stores_nothing_more(start_daemon, ac
     gate.open()
     assert talk.turn().code == "SAVE_CHANGED"
     assert game.messages() == [("user", "Before"), ("assistant", "You said: Before")]
+
+
+def test_a_save_that_is_erased_during_a_conversation_does_not_come_back_with_it(start_daemon, server, actor):
+    client = start_daemon().client
+    game, gate = TurnClient(client, actor, server), server.gate()
+    server.play(stream("Hi", gate, " there"))
+    talk = game.converse()
+    talk.line("Hello")
+    talk.until("text")
+    client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id=actor.save_id))
+    gate.open()
+    assert talk.turn().code == "SAVE_CHANGED"
+    assert (game.messages(), game.transcript()) == ([], [])

@@ -116,12 +116,23 @@ def test_there_are_only_so_many_backends(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"backends": [{}]}', '{"backends": [{"backend_id": "a", "nonsense": 1}]}', '{"x": 1}']
+    "text",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"backends": [{}]}',
+        '{"backends": [{"backend_id": "a", "nonsense": 1}]}',
+        '{"backends": [{"backend_id": "a", "kind": "offline", "streaming": "no"}]}',
+        '{"backends": [{"backend_id": "a", "kind": "offline", "max_retries": true}]}',
+        '{"backends": [{"backend_id": "a", "kind": "offline", "roles": [1]}]}',
+        '{"x": 1}',
+    ],
 )
 def test_a_file_that_cannot_be_read_is_left_as_it_is(tmp_path, text):
     (tmp_path / "backends.json").write_text(text, "utf-8")
     with pytest.raises(Corrupt):
-        BackendStore(FileDisk(tmp_path), max_backends=1)
+        BackendStore(FileDisk(tmp_path), max_backends=1).all()
     assert (tmp_path / "backends.json").read_text("utf-8") == text
 
 

@@ -15,6 +15,7 @@ from sidecar.daemon.calls import Edge
 from sidecar.daemon.logs import LogWriter
 from sidecar.daemon.save_door import SaveDoor
 from sidecar.daemon.stats import CallStats
+from sidecar.errors import Corrupt, Reason
 from sidecar.gen.lorekeeper.v1 import system_pb2, system_pb2_grpc
 from sidecar.storage.save_gate import SaveGate
 
@@ -33,14 +34,14 @@ class Failing:
         raise RuntimeError(SECRET)
 
 
-def asked(call, stats):
-    """Serve :class:`Failing` and ``await call(stub)``."""
+def asked(call, stats, servicers=lambda: [Failing()]):
+    """Serve :class:`Failing`, or what ``servicers`` makes, and ``await call(stub)``."""
 
     async def whole():
         server = grpc.aio.server()
         port = server.add_insecure_port("127.0.0.1:0")
         door = SaveDoor(SaveGate(), seconds=1)
-        edge = Edge(token="t", stats=stats, services={SERVICE: lambda: [Failing()]}, door=door)
+        edge = Edge(token="t", stats=stats, services={SERVICE: servicers}, door=door)
         server.add_generic_rpc_handlers((edge,))
         await server.start()
         try:
@@ -85,6 +86,33 @@ def test_an_unknown_failure_is_internal_with_an_id_that_the_log_repeats_and_with
     assert SECRET not in json.dumps(line) + error.details() + str(error.trailing_metadata())
     assert SECRET not in "".join(capsys.readouterr())
     assert [counted.errors for counted in stats.methods().values()] == [1]
+
+
+@pytest.mark.parametrize("call", [get_info, watch])
+def test_a_service_that_cannot_be_opened_says_why_and_is_opened_by_a_later_call(call):
+    opened = []
+
+    class Working:
+        async def GetInfo(self, request, context):
+            return system_pb2.GetInfoResponse()
+
+        async def WatchDiagnostics(self, request, context):
+            yield system_pb2.WatchDiagnosticsResponse()
+
+    def servicers():
+        opened.append(1)
+        if len(opened) == 1:
+            raise Corrupt("a file cannot be read", reason=Reason.STORAGE_CORRUPT)
+        return [Working()]
+
+    async def twice(stub):
+        with pytest.raises(grpc.RpcError) as refused:
+            await call(stub)
+        return refused.value.code(), await call(stub)
+
+    code, answer = asked(twice, CallStats(), servicers)
+    assert code is grpc.StatusCode.DATA_LOSS
+    assert answer in (system_pb2.GetInfoResponse(), [system_pb2.WatchDiagnosticsResponse()])
 
 
 def test_a_log_is_rotated_and_keeps_its_number_of_files(tmp_path):

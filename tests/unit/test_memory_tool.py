@@ -97,7 +97,17 @@ def test_an_unknown_action_is_refused_and_the_eight_are_named():
     assert all(action in error.message for action in ("read", *Action))
 
 
-@pytest.mark.parametrize("arguments", ['{"action": "write", "content": "x', "[]", '"write"', "nonsense", "[" * 100_000])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"action": "write", "content": "x',
+        '{"action": "write", "content": "x", "content": "y"}',
+        "[]",
+        '"write"',
+        "nonsense",
+        "[" * 100_000,
+    ],
+)
 def test_arguments_that_are_no_whole_json_object_are_refused(arguments):
     error = refused(arguments)
     assert (error.reason, error.field) == (Reason.FIELD_INVALID, "arguments_json")

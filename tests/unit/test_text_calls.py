@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.chat.turns.text_calls import TextCalls
+from sidecar.errors import InvalidInput
+from sidecar.memory.canonical_json import parse
 
 GIVE = '{"name": "give", "arguments": {"item": "a \\"} key", "n": 1}}'
 GIVEN = [("give", {"item": 'a "} key', "n": 1})]
@@ -26,8 +26,8 @@ def found(text, *, directive="", step=None):
 
 def parsed(text):
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse(text, "arguments")
+    except InvalidInput:
         return "broken"
 
 
@@ -54,6 +54,12 @@ CALLS = {
         [("give", {"item": "a key", "n": 2})],
     ),
     "function tag": ('<function=give>{"n": 3}</function>', "", [("give", {"n": 3})]),
+    "without arguments": ('{"name": "give", "arguments": null}', "", [("give", {})]),
+    "an argument twice": ('{"name": "give", "arguments": {"n": 1, "n": 2}}', "", [("give", "broken")]),
+    "a comma too many": ('{"name": "give", "arguments": {"n": 1,}}', "", [("give", "broken")]),
+    "a line break in a text": ('{"name": "give", "arguments": {"item": "a\nb"}}', "", [("give", "broken")]),
+    "no good JSON in a fence": ('```json\n{"name": "give", "arguments": {n: 1}}\n```', "", [("give", "broken")]),
+    "no good JSON in tags": ('<tool_call>{"name": "give", "arguments": {n: 1}}</tool_call>', "", [("give", "broken")]),
     "another case": ('{"name": "GIVE", "arguments": {}}', "", [("give", {})]),
     "unknown name in tags": (
         '<tool_call>{"name": "fly", "arguments": {}}</tool_call>',

@@ -29,6 +29,8 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What must be able to stand in a header of a key must not stand in the profile.
 _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
+# What stands for a field's type in backends.json; all others are texts there.
+_JSON_TYPES: Mapping[str, Any] = {"bool": bool, "int": int, "float": int | float}
 # The daemon's own part of a request; extra_body_json may not change it.
 _OWN_BODY = frozenset({"messages", "stream"})
 
@@ -128,10 +130,10 @@ def backend_to_json(backend: Backend) -> dict[str, Any]:
 
 
 def backend_from_json(value: Mapping[str, Any]) -> Backend:
-    """The profile of :func:`backend_to_json`. Raises InvalidInput, TypeError or ValueError for anything else."""
-    known = {each.name for each in fields(Backend)}
-    if not known.issuperset(value):
-        raise ValueError("a field of a backend is not known")
+    """The profile of :func:`backend_to_json`. Raises InvalidInput or ValueError for anything else."""
+    known = {each.name: str(each.type) for each in fields(Backend)}
+    if "backend_id" not in value or not all(name in known and _is(value[name], known[name]) for name in value):
+        raise ValueError("a field of a backend is missing, not known, or of another type")
     values = dict(value)
     for name, kind in (("kind", Kind), ("tool_channel", ToolChannel), ("tail_role", TailRole)):
         if name in values:
@@ -139,6 +141,16 @@ def backend_from_json(value: Mapping[str, Any]) -> Backend:
     for name in ("roles", "compaction_roles"):
         values[name] = tuple(values.get(name, ()))
     return checked_backend(Backend(**values))
+
+
+def _is(value: Any, type_name: str) -> bool:
+    """Whether a value of JSON is what a field takes."""
+    if type_name.startswith("tuple"):
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if type_name.startswith("Mapping"):
+        return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    kind = _JSON_TYPES.get(type_name.removesuffix(" | None"), str)
+    return isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
 
 
 def _default(each: Any) -> Any:

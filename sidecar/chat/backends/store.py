@@ -18,22 +18,32 @@ from sidecar.chat.backends.profile import (
 from sidecar.chat.backends.routing import Patterns, routed, turn_patterns
 from sidecar.errors import Corrupt, InvalidInput, LimitReached, NotFound, Reason
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import objects_in, read_json, write_json
 
 _FORMAT = 1
 _FILE = "backends.json"
 
 
 class BackendStore:
-    """Finds backends at any time; puts and deletes are safe on the disk when they return. Thread-safe."""
+    """Finds backends at any time; puts and deletes are safe on the disk when they return. Thread-safe.
+
+    Every call raises Corrupt where ``backends.json`` cannot be read: no line must go to another model in silence.
+    """
 
     def __init__(self, disk: Disk, *, max_backends: int) -> None:
-        """Raises Corrupt where ``backends.json`` cannot be read."""
         self._disk = disk
         self._path = disk.root / _FILE
         self._max_backends = max_backends
-        self._lock = threading.Lock()
-        self._put = self._load()
+        self._lock = threading.RLock()
+        self._read: dict[str, Backend] | None = None
+
+    @property
+    def _put(self) -> dict[str, Backend]:
+        """What calls have put. Raises Corrupt where ``backends.json`` cannot be read, at every call until it can."""
+        if self._read is None:
+            with self._lock:
+                self._read = self._read or self._load()
+        return self._read
 
     def all(self) -> list[Backend]:
         """Every backend, ``offline`` included, ordered by id."""
@@ -88,15 +98,16 @@ class BackendStore:
         write_json(
             self._disk, self._path, {"format": _FORMAT, "backends": [backend_to_json(one) for one in put.values()]}
         )
-        self._put = put
+        self._read = put
 
     def _load(self) -> dict[str, Backend]:
         stored = read_json(self._disk, self._path)
         try:
-            backends = [backend_from_json(value) for value in (stored["backends"] if stored else ())]
-        except (InvalidInput, KeyError, TypeError, ValueError, AttributeError) as error:
+            backends = [backend_from_json(value) for value in objects_in(stored, "backends")]
+        except (InvalidInput, ValueError) as error:
             raise Corrupt(
-                f"'{_FILE}' cannot be read and was left as it is; mend it, or move it away and put the backends again",
+                f"'{_FILE}' cannot be read and was left as it is; mend it, or stop the daemon, run 'lorekeeper repair' "
+                "and put the backends again",
                 reason=Reason.STORAGE_CORRUPT,
                 file=_FILE,
             ) from error

@@ -90,21 +90,13 @@ def read_schema(text: str) -> dict[str, Any]:
     return value
 
 
-def read_json(text: str) -> Any:
-    """The value of a model's JSON. Raises ValueError or RecursionError, also for what only Python takes for JSON: NaN,
-    numbers without end, halves of characters."""
-    value = json.loads(text)
-    json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    return value
-
-
 def read_arguments(text: str) -> dict[str, Any]:
     """The JSON object that a model sent; nothing means none. Raises BadArguments."""
     try:
-        value = read_json(text) if text.strip() else {}
-    except (ValueError, RecursionError) as error:
+        value = parse(text, "arguments") if text.strip() else {}
+    except InvalidInput as error:
         raise BadArguments(
-            "the arguments are not complete JSON and nothing was run; send the whole call again"
+            "the arguments are not complete JSON, or name something twice; nothing was run, send the whole call again"
         ) from error
     if not isinstance(value, dict):
         raise BadArguments("the arguments must be one JSON object; send the call again")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sidecar.chat.prompt_request import PromptRequest
-from sidecar.chat.roles import RecallOptions, Role
+from sidecar.chat.roles import RecallOptions, Role, borrows_history
 from sidecar.chat.turns.arguments import Schema
 from sidecar.chat.turns.tools import TurnTool
 from sidecar.memory.moments import Moment
@@ -49,5 +49,7 @@ class TurnInput:
         return self.asked.line.text
 
     def persists(self, role: Role) -> bool:
-        """Whether what is said survives the daemon."""
+        """Whether what is said survives the daemon: never where ``role`` is only lent its history."""
+        if borrows_history(role, self.asked.line.source):
+            return False
         return role.persist_history if self.persist is None else self.persist

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from sidecar.chat.backends.failures import FailureKind
 from sidecar.chat.history import Added
 from sidecar.chat.prompts import repeats_last
-from sidecar.chat.roles import Role, ToolResults
+from sidecar.chat.roles import Role, ToolResults, for_source
 from sidecar.chat.rows import Kind, Row
 from sidecar.chat.turns.claims import Claim
 from sidecar.chat.turns.events import Failed, TurnFailed, turn_failure
@@ -40,12 +40,13 @@ class Kept:
 
 
 class Ledger:
-    """The rows of one turn."""
+    """The rows of one turn. ``role`` is the actor's, before the line's source lends it anything."""
 
     def __init__(self, parts: TurnParts, claim: Claim, role: Role, turn: TurnInput) -> None:
         self._claim = claim
         self._who = claim.who
-        self._role = role
+        self._role = for_source(role, turn.asked.line.source)
+        self._persisted = turn.persists(role)
         self._turn = turn
         self._conversations = parts.conversations
         self._histories = parts.histories
@@ -120,7 +121,7 @@ class Ledger:
             content,
             input_id=self._turn.input_id,
             moment=self._turn.moment,
-            persisted=self._turn.persists(self._role),
+            persisted=self._persisted,
         )
         return row._replace(speaker=self._turn.speaker) if kind is Kind.USER and key == USER else row
 

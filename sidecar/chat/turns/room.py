@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
-from sidecar.chat.roles import for_source
 from sidecar.chat.turns.calling import AskGame
 from sidecar.chat.turns.events import Tell, TurnFailed
 from sidecar.chat.turns.folding import Folding
@@ -64,7 +63,7 @@ class ActorTurns:
     def keeper(self, turn: TurnInput) -> Callable[[], None]:
         """What stores the line in the background, where no turn will answer it: nothing, once the save was restored or
         the actor erased."""
-        role = for_source(self._parts.roles.get(self._who.role), turn.asked.line.source)
+        role = self._parts.roles.get(self._who.role)
         ledger = Ledger(self._parts, self._parts.claims.begin(self._who), role, turn)
 
         def keep() -> None:

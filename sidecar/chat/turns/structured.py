@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from sidecar.chat.turns.arguments import Schema, read_json
+from sidecar.chat.turns.arguments import Schema
+from sidecar.errors import InvalidInput
+from sidecar.memory.canonical_json import parse
 
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?```\s*\Z", re.DOTALL | re.IGNORECASE)
 
@@ -23,8 +25,8 @@ def checked_answer(text: str, schema: Schema) -> Checked:
     fenced = _FENCE.match(text)
     inner = (fenced[1] if fenced else text).strip()
     try:
-        value = read_json(inner)
-    except (ValueError, RecursionError):
+        value = parse(inner, "answer")
+    except InvalidInput:
         return Checked(errors=["the answer is not JSON"])
     errors = schema.errors(value)
     return Checked(errors=errors) if errors else Checked(json_text=inner)

@@ -7,7 +7,8 @@
     ```memory … ```                                               a directive, where the role allows them
 
 Text is held back only while it may become a call. JSON for a tool that is not offered is text; so is JSON in fences
-of another kind, which are examples. A call that breaks off is a call with broken arguments: it is refused, not shown.
+of another kind, which are examples. A call that breaks off or is no good JSON is a call with broken arguments: it is
+refused, not shown.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sidecar.chat.backends.wire import WireCall
+from sidecar.storage.json_file import unique_names
 
 MAX_CALL_CHARS = 200_000
 _MAX_HEADER = 40
@@ -31,6 +33,7 @@ _FIRST_KEY = re.compile(r'\{\s*(?:"([a-z_]*)("?))?')
 _HEADER = re.compile(r"```([\w-]*)[ \t]*\r?(\n?)")
 _CALL_FENCES = frozenset({"", "json", "tool", "tool_call", "tool_calls", "tool_code"})
 _NAMED = re.compile(r'"(?:name|tool|tool_name)"\s*:\s*"([^"]+)"')
+_ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:')
 _XML_FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _XML_PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 
@@ -99,7 +102,7 @@ class TextCalls:
         end = self._balance.end(self._held) if likely else -1
         if likely is None or (likely and end < 0 and len(self._held) < MAX_CALL_CHARS):
             return False
-        calls = self._known(_parsed(self._held[:end])) if end > 0 else []
+        calls = self._calls_in(self._held[:end]) if end > 0 else []
         if calls:
             self._take(found.calls, calls, end)
         else:
@@ -119,7 +122,7 @@ class TextCalls:
         end = self._held.find("```", header.end())
         if end < 0:
             return len(self._held) >= MAX_CALL_CHARS and self._begin_foreign(found)
-        calls = self._known(_parsed(self._held[header.end() : end]))
+        calls = self._calls_in(self._held[header.end() : end])
         if not calls:
             return self._begin_foreign(found)
         self._take(found.calls, calls, end + 3)
@@ -185,12 +188,25 @@ class TextCalls:
         written = [_xml_call(match) for match in _XML_FUNCTION.finditer(inner)]
         if marker == "<function=":
             return [call for call in written if call.name.casefold() in self._names]
-        return written or _calls_of(_parsed(inner))
+        return written or _calls_of(_parsed(inner)) or self._calls_in(inner)
 
     def _take(self, calls: list[WireCall], new: list[WireCall], end: int) -> None:
         calls += [WireCall(self._names.get(call.name.casefold(), call.name), call.arguments) for call in new]
         self._held = self._held[end:]
         self._balance = _Balance()
+
+    def _calls_in(self, text: str) -> list[WireCall]:
+        """The calls that a whole text makes; one that is no JSON is a call where it names a tool and its arguments."""
+        value = _parsed(text)
+        if value is None:
+            return self._broken(text) if _ARGUMENTS.search(text) else []
+        return self._known(value)
+
+    def _broken(self, text: str) -> list[WireCall]:
+        """A call whose arguments cannot be read, for a tool that is offered."""
+        named = _NAMED.search(text)
+        known = self._names.get(named[1].casefold()) if named else None
+        return [WireCall(known, text)] if known else []
 
     def _known(self, value: Any) -> list[WireCall]:
         """The calls of a value where all of them are for tools that are offered."""
@@ -211,9 +227,7 @@ class TextCalls:
             whole = self._known(_parsed(held[header.end() :] if header else ""))
             if whole or not header or header[1].lower() not in _CALL_FENCES:
                 return whole
-        named = _NAMED.search(held)
-        known = self._names.get(named[1].casefold()) if named else None
-        return [WireCall(known, held)] if known else []
+        return self._broken(held)
 
 
 class _Balance:
@@ -263,7 +277,7 @@ def _may_be_call(text: str) -> bool | None:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=unique_names)
     except (ValueError, RecursionError):
         return None
 
@@ -287,11 +301,11 @@ def _named_call(value: Mapping[str, Any]) -> list[WireCall]:
         name = value.get(key)
         if not isinstance(name, str) or not name:
             continue
-        for kind in ("arguments", "parameters"):
-            if isinstance(value.get(kind), dict):
-                return [WireCall(name, json.dumps(value[kind], ensure_ascii=False))]
-            if isinstance(value.get(kind), str):
-                return [WireCall(name, value[kind])]
+        given = [value[kind] for kind in ("arguments", "parameters") if kind in value]
+        if given:
+            arguments: Any = next((each for each in given if each is not None), {})
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+            return [WireCall(name, text)]
         if key == "tool":
             rest = {field: each for field, each in value.items() if field != key}
             return [WireCall(name, json.dumps(rest, ensure_ascii=False))]

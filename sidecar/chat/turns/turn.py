@@ -80,9 +80,10 @@ class Turn:
         self._tell_game = tell
         self._ask_game = ask_game
         self._new_id = new_id
-        self._role = for_source(parts.roles.get(who.role), turn.asked.line.source)
+        role = parts.roles.get(who.role)
+        self._role = for_source(role, turn.asked.line.source)
         self._claim = parts.claims.begin(who)
-        self._ledger = Ledger(parts, self._claim, self._role, turn)
+        self._ledger = Ledger(parts, self._claim, role, turn)
         self._meter = Meter()
         self._cuts: list[Cut] = []
         self._asking: Asking | None = None

@@ -1079,11 +1079,11 @@ class Attachment(_message.Message):
     MEDIA_TYPE_FIELD_NUMBER: _builtins.int
     BYTES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Its name."""
+    """Its name; at most 512 code points, without control characters."""
     media_type: _builtins.str
-    """Its media type."""
+    """Its media type, within the same limits."""
     bytes: _builtins.int
-    """Its size in bytes."""
+    """Its size in bytes, from 0."""
     def __init__(
         self,
         *,
