@@ -23,7 +23,7 @@ from sidecar.chat.rows import Row, message_kind
 from sidecar.gen.lorekeeper.v1 import chat_pb2, chat_pb2_grpc, common_pb2
 from sidecar.settings import ChatSettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.keys import actor_id
 from sidecar.storage.save_state import SaveStates
 

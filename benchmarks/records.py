@@ -25,7 +25,7 @@ import grpc
 from daemon import daemon, echo_server, fsync_floor, p50, timed
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, memory_pb2_grpc, search_pb2, search_pb2_grpc
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.journal import Journal
 
 TARGETS = 8

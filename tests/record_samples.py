@@ -25,7 +25,8 @@ from sidecar.search.views import Views
 from sidecar.search.words import WordSource, words_version
 from sidecar.settings import RecordSettings, SearchSettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import Disk, FileDisk
+from sidecar.storage.disk import Disk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.keys import ActorId, actor_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.session_disk import SessionDisk

@@ -13,7 +13,7 @@ from sidecar.cli.options import as_json, data_dir
 from sidecar.memory.record_salvage import check_records
 from sidecar.memory.salvage import check_document
 from sidecar.storage.check import Finding, findings
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.folder_lock import FolderLock
 from sidecar.storage.format import FORMAT
 from sidecar.storage.json_file import read_json

@@ -20,7 +20,7 @@ from sidecar.memory.document import Document, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, actor_id, checked_id
 from sidecar.storage.save_state import SaveStates
 

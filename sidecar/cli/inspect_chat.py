@@ -16,7 +16,7 @@ import click
 
 from sidecar.cli.inspect_options import actor_options
 from sidecar.cli.options import as_json, data_dir
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 
 _BAR = 40
 _MAX_MESSAGES = 500

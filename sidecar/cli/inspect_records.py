@@ -14,7 +14,7 @@ from sidecar.memory.open_saves import NothingKnown
 from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.settings import RecordSettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.keys import ActorId, actor_id
 from sidecar.storage.save_state import SaveStates
 

@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 
 PROTOCOL = 1
 FILE = "daemon.json"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from sidecar.diagnostics import Diagnostic, Report
 from sidecar.settings import Config
-from sidecar.storage.disk import Disk, FileDisk
+from sidecar.storage.disk import Disk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.save_gate import SaveGate
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from sidecar.daemon.save_door import SaveDoor
 from sidecar.daemon.stats import CallStats
 from sidecar.diagnostics import Diagnostic, Severity
 from sidecar.errors import LorekeeperError, NotReady, Reason
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.format import open_format
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Reason, Unavailable
 from sidecar.storage.derived_database import content_version
-from sidecar.storage.disk import require_no_link
+from sidecar.storage.file_disk import require_no_link
 
 if TYPE_CHECKING:
     import sqlite3

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
-from sidecar.storage.disk import require_no_link
+from sidecar.storage.file_disk import require_no_link
 
 if TYPE_CHECKING:
     import sqlite3

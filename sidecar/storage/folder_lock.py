@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from sidecar.storage.disk import disk_error
+from sidecar.storage.file_disk import disk_error
 
 if sys.platform == "win32":
     import msvcrt

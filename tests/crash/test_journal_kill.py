@@ -5,13 +5,13 @@ import subprocess
 import sys
 import time
 
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.journal import Journal
 
 APPENDER = """
 import sys
 from pathlib import Path
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.journal import Journal
 
 root = Path(sys.argv[1])

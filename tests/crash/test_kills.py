@@ -121,7 +121,7 @@ def test_32_calls_of_the_tool_on_one_document_at_once_lose_nothing(daemon):
 MIGRATE = """
 import sys
 from pathlib import Path
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.format import Migration, open_format
 
 def step(mark):

@@ -16,7 +16,7 @@ from fake_meaning import fake_meaning
 from records_client import Records, m
 
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2, memory_pb2, save_pb2
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.journal import Journal
 
 pytestmark = pytest.mark.embeds

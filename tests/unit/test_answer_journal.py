@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sidecar.storage.answer_journal import AnswerJournal, KeptAnswer
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from sidecar.memory.moments import Moment
 from sidecar.saves.automatic import AutomaticCheckpoints
 from sidecar.saves.checkpoint import Kind, Wish
 from sidecar.settings import Config
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.keys import actor_id
 
 

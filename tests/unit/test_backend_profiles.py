@@ -12,7 +12,7 @@ from sidecar.chat.backends.retries import Waits, smaller
 from sidecar.chat.backends.routing import routed, summary_patterns
 from sidecar.chat.backends.store import BackendStore
 from sidecar.errors import Corrupt, InvalidInput, LimitReached, NotFound
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 
 URL = "http://127.0.0.1:8080/v1"
 

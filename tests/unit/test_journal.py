@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.errors import Corrupt, LimitReached, Reason
-from sidecar.storage.disk import Disk, FileDisk
+from sidecar.storage.disk import Disk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.journal import Journal, Loaded, encode
 from sidecar.storage.session_disk import SessionDisk
 

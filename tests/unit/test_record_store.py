@@ -16,7 +16,7 @@ from sidecar.memory.records import Share, ShareKind
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.sharing import merged_shares
 from sidecar.settings import RecordSettings
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.keys import actor_folder
 from sidecar.storage.session_disk import SessionDisk
 

@@ -20,7 +20,7 @@ from sidecar.saves.erasure import Doomed
 from sidecar.saves.messages import erasure_to
 from sidecar.saves.save_files import Fork
 from sidecar.settings import Config, SavesSettings
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.keys import actor_id
 

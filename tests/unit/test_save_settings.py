@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from sidecar.saves.save_settings import SaveSettingsStore
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.keys import save_folder
 from sidecar.storage.save_state import SaveStates
 

@@ -7,7 +7,7 @@ from record_samples import House, owner, record
 from sidecar.embedding.identity import EmbeddingIdentity, text_hash
 from sidecar.errors import Unavailable
 from sidecar.search.words import embedded_text
-from sidecar.storage.disk import FileDisk
+from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.session_disk import SessionDisk
 
 NPC = owner("npc")
