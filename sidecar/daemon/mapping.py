@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 import grpc
 
@@ -12,13 +14,21 @@ from sidecar.errors import LorekeeperError, Reason
 
 _DOMAIN = "lorekeeper"
 _DETAILS = "grpc-status-details-bin"
+# A client takes 8 KB of headers by default, and hears of nothing but these where there are more.
+_HEADER_BYTES = 7_000
+# How long a text may be where all do not fit, tried one after the other.
+_TEXT_BYTES = (2_000, 1_000, 400, 100)
 
 
 async def abort(context: Any, error: LorekeeperError) -> NoReturn:
-    """End the call with the error's status and, as details, ErrorInfo, BadRequest and the error's own detail."""
+    """End the call with the error's status and, as details, ErrorInfo, BadRequest and the error's own detail.
+
+    Texts that would not fit into the headers of an answer end with "…".
+    """
     code = getattr(grpc.StatusCode, error.code)
-    context.set_trailing_metadata(((_DETAILS, _details(code, error)),))
-    await context.abort(code, error.message)
+    message, details = _fitting(code, error)
+    context.set_trailing_metadata(((_DETAILS, details),))
+    await context.abort(code, message)
     raise AssertionError("abort always raises")
 
 
@@ -35,22 +45,47 @@ def is_cancellation(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError | grpc.aio.AbortError)
 
 
-def _details(code: grpc.StatusCode, error: LorekeeperError) -> bytes:
-    from google.protobuf import duration_pb2
-    from google.rpc import error_details_pb2, status_pb2
+def _fitting(code: Any, error: LorekeeperError) -> tuple[str, bytes]:
+    """Message and details, each text of them as long as all together may be."""
+    from sidecar.daemon.shortening import shortened, shortened_text
 
-    status = status_pb2.Status(code=code.value[0], message=error.message)
-    info = error_details_pb2.ErrorInfo(reason=str(error.reason), domain=_DOMAIN, metadata=error.metadata)
-    status.details.add().Pack(info)
+    parts = list(_details(error))
+    message, details = error.message, _status(code, error.message, parts)
+    for most in _TEXT_BYTES:
+        if _header_bytes(message, details) <= _HEADER_BYTES:
+            break
+        message = shortened_text(error.message, most)
+        details = _status(code, message, [shortened(part, most) for part in parts])
+    return message, details
+
+
+def _header_bytes(message: str, details: bytes) -> int:
+    """What both take on the wire: one percent-encoded, the other in base64."""
+    return len(quote(message)) + 4 * len(details) // 3
+
+
+def _status(code: Any, message: str, parts: Iterable[Any]) -> bytes:
+    from google.rpc import status_pb2
+
+    status = status_pb2.Status(code=code.value[0], message=message)
+    for part in parts:
+        status.details.add().Pack(part)
+    return bytes(status.SerializeToString())
+
+
+def _details(error: LorekeeperError) -> Iterator[Any]:
+    from google.protobuf import duration_pb2
+    from google.rpc import error_details_pb2
+
+    yield error_details_pb2.ErrorInfo(reason=str(error.reason), domain=_DOMAIN, metadata=error.metadata)
     if error.field:
         violation = error_details_pb2.BadRequest.FieldViolation(
             field=error.field, description=error.message, reason=str(error.reason)
         )
-        status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[violation]))
+        yield error_details_pb2.BadRequest(field_violations=[violation])
     if error.retry_after_ms is not None:
         delay = duration_pb2.Duration()
         delay.FromMilliseconds(error.retry_after_ms)
-        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+        yield error_details_pb2.RetryInfo(retry_delay=delay)
     if error.detail is not None:
-        status.details.add().Pack(error.detail)
-    return bytes(status.SerializeToString())
+        yield error.detail

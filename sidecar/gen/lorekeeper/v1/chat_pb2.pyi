@@ -2400,7 +2400,9 @@ Global___TurnTimings: _TypeAlias = TurnTimings  # noqa: Y015
 
 @_typing.final
 class TurnFailure(_message.Message):
-    """Why a turn failed: an event of Converse, or in the status details of Send. The player's line stays stored, once."""
+    """Why a turn failed: an event of Converse, or in the status details of Send, where texts that are too long for the headers
+    of an answer end with "…". The player's line stays stored, once.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
