@@ -51,12 +51,14 @@ class Conversations:
         summaries: SummaryStore,
         archive: Archive,
         epoch: Callable[[str], int],
+        cleared: Callable[[ActorId], None],
     ) -> None:
-        """``epoch`` tells how often a save was restored."""
+        """``epoch`` tells how often a save was restored; ``cleared`` hears of each conversation that is cleared."""
         self._histories = histories
         self._summaries = summaries
         self._archive = archive
         self._epoch = epoch
+        self._cleared = cleared
 
     def append(
         self,
@@ -99,6 +101,7 @@ class Conversations:
         archived = self._archive.clear(who) if archive else 0
         wiped = Wiped(*self._histories.sizes(who), summary=self._summaries.clear(who), archived=archived)
         self._histories.clear(who, request=request, key=key, told=asdict(wiped))
+        self._cleared(who)
         return wiped
 
     def rows(self, who: ActorId) -> Sequence[Row]:

@@ -147,6 +147,7 @@ class ChatRooms:
             summaries=self.summaries,
             archive=self.archive,
             epoch=lambda save: self._saves.state(save).epoch,
+            cleared=self.claims.erased,
         )
 
     @cached_property

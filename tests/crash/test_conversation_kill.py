@@ -67,6 +67,7 @@ def opened(disk):
     summaries, records = SummaryStore(disk, actors, saves), store_on(disk, actors, saves)
     archive = Archive(lambda: records, most=1_000, report=lambda diagnostic: None)
     conversations = Conversations(
+        cleared=lambda _: None,
         histories=histories, summaries=summaries, archive=archive, epoch=lambda save: saves.state(save).epoch
     )
     return conversations, records

@@ -591,3 +591,18 @@ def test_a_save_that_is_erased_during_a_conversation_does_not_come_back_with_it(
     gate.open()
     assert talk.turn().code == "SAVE_CHANGED"
     assert (game.messages(), game.transcript()) == ([], [])
+
+
+def test_a_history_that_is_cleared_during_a_turn_stays_empty(game, server):
+    gate = server.gate()
+    server.play(stream("Hi", gate, " there"), stream("Good day."))
+    talk = game.converse()
+    talk.line("Hello")
+    talk.until("text")
+    game.stub.ClearHistory(chat_pb2.ClearHistoryRequest(actor=game.actor))
+    gate.open()
+    assert talk.turn().code == "SAVE_CHANGED"
+    assert (game.messages(), game.transcript()) == ([], [])
+    talk.line("Anew")
+    assert talk.turn().completed.message_order
+    assert game.messages() == [("user", "Anew"), ("assistant", "Good day.")]

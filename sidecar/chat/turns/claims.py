@@ -1,4 +1,5 @@
-"""The claims of turns to write for their actors: void once the save was exchanged or the actor erased. No I/O.
+"""The claims of turns to write for their actors: void once the save was exchanged, the actor erased or its history
+cleared. No I/O.
 
 Whatever a turn is about to write asks its claim first, in the actor's own thread: what began before belongs to a memory
 that is gone.
@@ -37,7 +38,7 @@ class Claims:
         return claim
 
     def erased(self, who: ActorId) -> None:
-        """The actor is gone: what its turns had begun is not for the one that comes after."""
+        """The actor is gone, or its history: what its turns had begun is not for what comes after."""
         self._end(lambda claim: claim.who == who)
 
     def exchanged(self, save: str) -> None:

@@ -6,7 +6,7 @@
     at a good end    the answer and the block of tool results, in one write
 
 Called in the actor's own thread, one call at a time. Work begun before a restore of the save, or before the
-actor was erased, is refused.
+actor was erased or its history cleared, is refused.
 """
 
 from __future__ import annotations
@@ -130,5 +130,8 @@ class Ledger:
 
     def _require_claim(self) -> None:
         if not self._claim.holds:
-            message = "the save was restored or the actor erased meanwhile; nothing of this turn is kept, send it again"
+            message = (
+                "the save was restored, the actor erased or its history cleared meanwhile; nothing that was said in this "
+                "turn is kept, send it again"
+            )
             raise TurnFailed(Failed(turn_failure(FailureKind.SAVE_CHANGED, message), reason="SAVE_CHANGED"))
