@@ -2,7 +2,8 @@
 below it are plain ``async`` methods.
 
 A servicer is any object whose methods carry the names of the contract. A method of the contract that no servicer has
-answers UNIMPLEMENTED with a reason.
+answers UNIMPLEMENTED with a reason. What a stream that failed tells beside its status, whoever ended it, is made of the
+error by what its servicer has under the stream's name in ``details``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ Context: TypeAlias = Any
 _BEFORE_WARMING_SECONDS = 0.1
 Open = Callable[[], Sequence[object]]
 Decode = Callable[[Any], Any]
+DetailOf = Callable[[LorekeeperError], Any]
 
 
 class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -90,7 +92,11 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         answer = next((one for one in found if callable(one)), None) or _unbuilt(name, streams=method.server_streaming)
         kinds = [("unary", "stream")[streams] for streams in (method.client_streaming, method.server_streaming)]
         make = getattr(grpc, f"{kinds[0]}_{kinds[1]}_rpc_method_handler")
-        wrap = self._stream if method.server_streaming else self._unary
+        details: dict[str, DetailOf] = {}
+        for servicer in servicers:
+            details |= getattr(servicer, "details", {})
+        stream = partial(self._stream, detail_of=details.get(method.name))
+        wrap = stream if method.server_streaming else self._unary
         decode = partial(_each if method.client_streaming else _decoded, method.input_type._concrete_class.FromString)
         # Without a deserializer gRPC hands the bytes on: they are read once the token is known to be right.
         return make(
@@ -114,14 +120,19 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         return call
 
     def _stream(
-        self, name: str, answer: Callable[..., AsyncIterator[Any]], decode: Decode, save_of: SaveOf
+        self,
+        name: str,
+        answer: Callable[..., AsyncIterator[Any]],
+        decode: Decode,
+        save_of: SaveOf,
+        detail_of: DetailOf | None = None,
     ) -> Callable[..., Any]:
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             with self._counted(name):
                 try:
                     self._check(context)
                     asked = decode(request)
-                    with await self._door.enter(save_of(asked), context) as passage:
+                    with _detailed(detail_of), await self._door.enter(save_of(asked), context) as passage:
                         async for response in answer(asked, context):
                             if passage is not None:
                                 passage.handing = True
@@ -165,6 +176,17 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
             _log.error("a call failed", exc_info=error, extra={"code": "internal_failure", "incident": incident})
             error = told
         await abort(context, error)
+
+
+@contextmanager
+def _detailed(detail_of: DetailOf | None) -> Iterator[None]:
+    """An error that has no detail of its own gets the one that ``detail_of`` makes."""
+    try:
+        yield
+    except LorekeeperError as error:
+        if detail_of is not None and error.detail is None:
+            error.detail = detail_of(error)
+        raise
 
 
 def _decoded(read: Decode, data: bytes) -> Any:

@@ -68,7 +68,10 @@ def opened(disk):
     archive = Archive(lambda: records, most=1_000, report=lambda diagnostic: None)
     conversations = Conversations(
         cleared=lambda _: None,
-        histories=histories, summaries=summaries, archive=archive, epoch=lambda save: saves.state(save).epoch
+        histories=histories,
+        summaries=summaries,
+        archive=archive,
+        epoch=lambda save: saves.state(save).epoch,
     )
     return conversations, records
 

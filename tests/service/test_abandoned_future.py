@@ -11,7 +11,7 @@ from chat_client import Chat
 from client import failure
 from fake_meaning import fake_meaning
 from records_client import Records, m
-from turn_client import BACKEND, TurnClient
+from turn_client import BACKEND, Turn, TurnClient
 from wire_server import calls, stream
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, memory_pb2, role_pb2, save_pb2, search_pb2
@@ -82,9 +82,12 @@ def test_a_turn_whose_game_does_not_read_its_answer_ends_too(daemon, game, serve
     turn = game.start(f"{FUTURE} question")
     next(iter(turn))
     assert restore(daemon.client, kept).ended == 1
+    told = Turn()
     with pytest.raises(grpc.RpcError) as ended:
         list(turn)
+    told.error = ended.value
     assert ended.value.code().name == "ABORTED"
+    assert (told.code, told.failed.reason) == ("SAVE_CHANGED", "SAVE_RESTORED")
     assert TurnClient(daemon.client, MIRA).messages() == [("user", "Before"), ("assistant", "You said: Before")]
 
 

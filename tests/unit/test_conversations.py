@@ -57,7 +57,10 @@ class World:
         self.archive = Archive(lambda: self.records, most=self.caps.max_archived_messages, report=self.told.append)
         self.conversations = Conversations(
             cleared=lambda _: None,
-            histories=self.histories, summaries=self.summaries, archive=self.archive, epoch=lambda save: self.epoch
+            histories=self.histories,
+            summaries=self.summaries,
+            archive=self.archive,
+            epoch=lambda save: self.epoch,
         )
         self.said = [(text, persisted) for text, persisted in self.said if persisted]
 

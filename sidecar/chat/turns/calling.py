@@ -103,7 +103,9 @@ class Calling:
     def _called(self, asked: ToolCall) -> ToolAnswer:
         """What the tool says, in the actor's own thread. Raises Stale where the turn may write nothing more."""
         if not self._claim.holds:
-            raise Stale("the save was restored, the actor erased or its history cleared meanwhile", reason=Reason.SAVE_CHANGED)
+            raise Stale(
+                "the save was restored, the actor erased or its history cleared meanwhile", reason=Reason.SAVE_CHANGED
+            )
         return self._opening.parts.toolbox.call(self._opening.who, asked)
 
     def _asked(self, call: Planned, place: int) -> ToolCall:

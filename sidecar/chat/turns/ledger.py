@@ -131,7 +131,7 @@ class Ledger:
     def _require_claim(self) -> None:
         if not self._claim.holds:
             message = (
-                "the save was restored, the actor erased or its history cleared meanwhile; nothing that was said in this "
-                "turn is kept, send it again"
+                "the save was restored, the actor erased or its history cleared meanwhile; nothing that was said in "
+                "this turn is kept, send it again"
             )
             raise TurnFailed(Failed(turn_failure(FailureKind.SAVE_CHANGED, message), reason="SAVE_CHANGED"))

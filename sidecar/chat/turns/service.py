@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sidecar.chat.turns.calling import GAME_GONE, GameAnswer
 from sidecar.chat.turns.conversation import (
@@ -38,6 +38,8 @@ from sidecar.wire import actor_from, state_to
 
 class TurnService:
     """Turns with a language model."""
+
+    details: ClassVar = {"Send": lambda error: failure_to(failed_of(error))}
 
     def __init__(self, room: TurnRoom, chat: ChatSettings) -> None:
         self._room = room
@@ -75,9 +77,6 @@ class TurnService:
                 yield chat_pb2.SendResponse(save=self._state(who), event=_event(told, sequence))
         except TurnFailed as failed:
             raise _ended(failed) from failed
-        except LorekeeperError as error:
-            error.detail = failure_to(failed_of(error))
-            raise
 
     async def Converse(
         self, requests: AsyncIterator[chat_pb2.ConverseRequest], context: Any
