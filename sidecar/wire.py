@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2
-from sidecar.storage.keys import MAX_ID_CHARS, ActorId, actor_id
+from sidecar.storage.keys import MAX_ID_CHARS, ActorId, actor_id, ordinal
 from sidecar.storage.save_state import SaveState
 
 T = TypeVar("T")
@@ -101,7 +101,8 @@ class Page(Generic[T]):
 def page(
     items: Iterable[T], *, key: Callable[[T], str], size: int, token: str, paging: Paging, weight: Callable[[T], int]
 ) -> Page[T]:
-    """The page after ``token`` of ``items``, which are sorted by ``key``; short of ``size`` where it grows too heavy.
+    """The page after ``token`` of ``items``, which are sorted by ``key`` as ids are; short of ``size`` where it grows
+    too heavy.
 
     Raises InvalidInput for a size below 0 or above the limit, and for a token that no page gave.
     """
@@ -113,11 +114,11 @@ def page(
             limit="daemon.max_page_size",
             value=paging.most,
         )
-    after = token_key(token)
+    after = ordinal(token_key(token))
     taken: list[T] = []
     room = _PAGE_BYTES
     for item in items:
-        if after and key(item) <= after:
+        if after and ordinal(key(item)) <= after:
             continue
         room -= weight(item)
         if taken and (len(taken) == (size or paging.default) or room < 0):

@@ -23,6 +23,7 @@ from sidecar.errors import Corrupt, InvalidInput, LimitReached, Reason
 from sidecar.memory.canonical_json import parse
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import objects_in, read_json, write_json
+from sidecar.storage.keys import ordinal
 
 _FORMAT = 1
 _FILE = "roles.json"
@@ -82,7 +83,7 @@ class RoleStore:
     def all(self) -> list[KnownRole]:
         """Every role that is put, in the file or built in, ordered by id."""
         known = self._base | self._put
-        return [known[role_id] for role_id in sorted(known)]
+        return [known[role_id] for role_id in sorted(known, key=ordinal)]
 
     def put(self, changes: Changes) -> KnownRole:
         """Sets a role in the place of the one with its id. Raises InvalidInput, LimitReached."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from sidecar.embedding.model_files import ModelFolder
 from sidecar.errors import NotFound, Reason
 from sidecar.settings import EmbeddingSettings
+from sidecar.storage.keys import ordinal
 
 BUILT_IN = "minilm"
 SERVER = "openai"
@@ -51,7 +52,7 @@ class Catalogue:
     def entries(self) -> list[ModelEntry]:
         """Sorted by name; a folder in the data folder hides the built-in model of the same name."""
         found = [*self._server(), *self._built_in(), *self._given_folder(), *self._folders()]
-        return sorted({entry.name: entry for entry in found}.values(), key=lambda entry: entry.name)
+        return sorted({entry.name: entry for entry in found}.values(), key=lambda entry: ordinal(entry.name))
 
     def find(self, name: str) -> ModelEntry:
         """Raises MODEL_NOT_FOUND."""

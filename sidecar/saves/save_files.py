@@ -24,6 +24,7 @@ from sidecar.settings import SavesSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import ordinal
 from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, about_from_json, save_to_json
 from sidecar.storage.timelines import forked, read_as
 
@@ -104,7 +105,8 @@ class SaveFiles:
     def saves(self) -> Iterator[str]:
         """The ids of all saves, sorted; of one that cannot be read, the name of its folder."""
         root = self.layout.root / "saves"
-        return iter(sorted(filter(None, (self._id_in(root / name) for name in self._disk.names(root)))))
+        found = (self._id_in(root / name) for name in self._disk.names(root))
+        return iter(sorted(filter(None, found), key=ordinal))
 
     def facts(self, save: str) -> SaveFacts:
         """How much the save is now; all 0 for one that does not exist."""

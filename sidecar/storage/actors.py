@@ -15,7 +15,7 @@ from typing import Any
 from sidecar.errors import Corrupt, Reason
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
-from sidecar.storage.keys import ActorId, actor_folder, save_folder
+from sidecar.storage.keys import ActorId, actor_folder, ordinal, save_folder
 
 _FORMAT = 1
 # An erased folder is first renamed, so that a kill in the middle never leaves half an actor behind.
@@ -88,7 +88,7 @@ class Actors:
         """The ids of all saves that hold anything, sorted."""
         root = self._disk.root / "saves"
         stored = (read_json(self._disk, root / name / "save.json") for name in self._disk.names(root))
-        return sorted(str(save["save_id"]) for save in stored if save is not None)
+        return sorted((str(save["save_id"]) for save in stored if save is not None), key=ordinal)
 
     def erase(self, who: ActorId) -> bool:
         """Remove all that is stored in the actor's folder; False where there was nothing."""

@@ -19,6 +19,7 @@ from sidecar.chat.backends.routing import Patterns, routed, turn_patterns
 from sidecar.errors import Corrupt, InvalidInput, LimitReached, NotFound, Reason
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import objects_in, read_json, write_json
+from sidecar.storage.keys import ordinal
 
 _FORMAT = 1
 _FILE = "backends.json"
@@ -48,11 +49,11 @@ class BackendStore:
     def all(self) -> list[Backend]:
         """Every backend, ``offline`` included, ordered by id."""
         known = {OFFLINE_ID: OFFLINE} | self._put
-        return [known[backend_id] for backend_id in sorted(known)]
+        return [known[backend_id] for backend_id in sorted(known, key=ordinal)]
 
     def listed(self) -> list[Backend]:
         """Those that were put, ordered by id."""
-        return [self._put[backend_id] for backend_id in sorted(self._put)]
+        return [self._put[backend_id] for backend_id in sorted(self._put, key=ordinal)]
 
     def get(self, backend_id: str) -> Backend:
         """Raises NotFound."""
