@@ -114,8 +114,13 @@ def _within(value: Any, low: float, high: float, path: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise _invalid(path, "it must be a number")
     if not low <= value <= high:
-        raise _invalid(path, f"it must be from {low:g} to {high:g}", low=low, high=high)
+        raise _invalid(path, f"it must be from {_plainly(low)} to {_plainly(high)}", low=low, high=high)
     return value
+
+
+def _plainly(bound: float) -> str:
+    """Whole numbers with all their digits."""
+    return f"{bound:.0f}" if bound == int(bound) else f"{bound:g}"
 
 
 def _switch(value: Any, path: str) -> bool:
@@ -144,6 +149,10 @@ def _text(value: Any, path: str) -> str:
     return value
 
 
+def _id(value: Any, path: str) -> str:
+    return checked_id(_text(value, path), path)
+
+
 def _list(check: _Check, most: int, value: Any, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise _invalid(path, "it must be a list")
@@ -168,7 +177,7 @@ def _invalid(path: str, why: str, **metadata: Any) -> InvalidInput:
     return InvalidInput(f"{path} is not valid: {why}.", reason=Reason.FIELD_INVALID, field=path, **metadata)
 
 
-_BY_NAME: Mapping[str, _Check] = {"mode": search_mode}
+_BY_NAME: Mapping[str, _Check] = {"mode": search_mode, "backend_id": _id}
 _BY_TYPE: Mapping[str, _Check] = {
     "str": _text,
     "bool": _switch,

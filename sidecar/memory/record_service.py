@@ -76,6 +76,7 @@ class RecordService:
 
         def add() -> memory_pb2.AddRecordsResponse:
             self._check_threshold(request)
+            _check_turn(request)
             given = self._new_records(who, request)
             added, dropped = self._store.add(who.save, given, asked=mark_of(who.save, request))
             items = [Item(owner, record, one.content_hash) for (owner, record), one in zip(given, added, strict=True)]
@@ -347,6 +348,11 @@ class RecordService:
         policy = groups.retention_of(who, groups.of(who))
         with self._store.opened(who) as owner:
             return len(policy.dropped(owner.records().entries.values())) if policy else 0
+
+
+def _check_turn(request: memory_pb2.AddRecordsRequest) -> None:
+    if request.turn < 0:
+        raise InvalidInput("turn is below 0", reason=Reason.FIELD_INVALID, field="turn")
 
 
 def _list_key(found: tuple[ActorId, Entry]) -> str:

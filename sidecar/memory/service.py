@@ -12,6 +12,7 @@ from sidecar.memory.actor_files import ActorFiles
 from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
+from sidecar.memory.moments import checked_moment
 from sidecar.memory.record_checks import Bound
 from sidecar.memory.record_wire import moment_from, patterns_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
@@ -166,10 +167,10 @@ class DocumentService:
             arguments_json=request.arguments_json,
             turn=request.turn or 1,
             call_index=request.call_index,
-            input_id=request.input_id,
+            input_id=checked_id(request.input_id, "input_id"),
             expected_version=request.expected_version if request.HasField("expected_version") else None,
             idempotency_key=key_from(request.idempotency_key),
-            moment=moment_from(request.moment) if request.HasField("moment") else None,
+            moment=checked_moment(moment_from(request.moment), "moment") if request.HasField("moment") else None,
             sources=patterns_in(request.sources, who.save, "sources", _MAX_SOURCES),
         )
 

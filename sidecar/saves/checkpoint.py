@@ -104,6 +104,8 @@ def checked_wish(wish: Wish, limits: SavesSettings) -> Wish:
             value=limits.max_metadata,
         )
     for key, value in wish.metadata.items():
+        if not key.strip():
+            raise InvalidInput("metadata has a blank key", reason=Reason.FIELD_INVALID, field="metadata")
         _check_length(key, limits.max_metadata_key_chars, "metadata key")
         _check_length(value, limits.max_metadata_value_chars, "metadata value")
     moment = checked_moment(wish.moment, "moment") if wish.moment else None

@@ -21,8 +21,8 @@ def save_from(save_id: str) -> str:
 
 
 def required(value: str, field: str) -> str:
-    """The value. Raises InvalidInput for an empty one."""
-    if not value:
+    """The value. Raises InvalidInput for a blank one."""
+    if not value.strip():
         raise InvalidInput(f"{field} is required", reason=Reason.FIELD_REQUIRED, field=field)
     return value
 

@@ -66,6 +66,7 @@ class BackendService:
 
     async def ProbeBackend(self, request: chat_pb2.ProbeBackendRequest, context: Any) -> chat_pb2.ProbeBackendResponse:
         began, timeout_ms = time.perf_counter(), _timeout(request)
+        api_key = api_key_from(request.api_key, "api_key")
         try:
             backend = self._target(request)
         except InvalidInput as error:
@@ -74,7 +75,7 @@ class BackendService:
             return probed_to(Probed().with_problem(Problem.ADDRESS_NOT_ALLOWED), duration_ms=0)
         if backend.kind is Kind.OFFLINE:
             return probed_to(_OFFLINE, duration_ms=0)
-        prober = Prober(self._client, backend, key_of(backend, api_key_from(request.api_key, "api_key")))
+        prober = Prober(self._client, backend, key_of(backend, api_key))
         found = await prober.probe(try_model=request.try_model, timeout_ms=timeout_ms)
         return probed_to(found, duration_ms=1_000 * (time.perf_counter() - began))
 

@@ -230,7 +230,7 @@ class Backend(_message.Message):
     context_tokens: _builtins.int
     """The context window in tokens, from 256; 0 or absent means what the server tells, else 8,192."""
     max_output_tokens: _builtins.int
-    """The longest answer in tokens; absent means that the server decides."""
+    """The longest answer in tokens, from 1; absent means that the server decides."""
     temperature: _builtins.float
     """The temperature, 0 to 2; absent means that the server decides."""
     extra_body_json: _builtins.str
@@ -244,11 +244,11 @@ class Backend(_message.Message):
     tokenizer_path: _builtins.str
     """The path of its tokenizer.json on this machine, for exact counts; empty means estimates."""
     connect_timeout_ms: _builtins.int
-    """How long connecting may take, in milliseconds; default 10,000."""
+    """How long connecting may take, in milliseconds, 1 to 600,000; default 10,000."""
     idle_timeout_ms: _builtins.int
-    """How long the server may be silent, in milliseconds; default 120,000."""
+    """How long the server may be silent, in milliseconds, 1 to 86,400,000; default 120,000."""
     total_timeout_ms: _builtins.int
-    """How long a whole turn may take, in milliseconds; 0 means without bound; default 0."""
+    """How long a whole turn may take, in milliseconds, at most 86,400,000; 0 means without bound; default 0."""
     max_retries: _builtins.int
     """How often a call is repeated that failed before its first output, 0 to 10; default 1."""
     fallback_backend_id: _builtins.str

@@ -306,7 +306,7 @@ class _TurnFailureCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnF
     TURN_FAILURE_CODE_ANSWER_INVALID: _TurnFailureCode.ValueType  # 12
     """The answer does not keep to the schema, also after it was asked for once more."""
     TURN_FAILURE_CODE_SAVE_CHANGED: _TurnFailureCode.ValueType  # 13
-    """The save was restored or erased meanwhile; nothing of the turn was kept."""
+    """The save was restored or erased, or the history cleared, meanwhile; nothing that was said in the turn was kept."""
     TURN_FAILURE_CODE_INTERNAL: _TurnFailureCode.ValueType  # 14
     """The daemon failed; the message has an id that its log repeats."""
     TURN_FAILURE_CODE_INVALID_INPUT: _TurnFailureCode.ValueType  # 15
@@ -344,7 +344,7 @@ TURN_FAILURE_CODE_PROVIDER_ERROR: TurnFailureCode.ValueType  # 11
 TURN_FAILURE_CODE_ANSWER_INVALID: TurnFailureCode.ValueType  # 12
 """The answer does not keep to the schema, also after it was asked for once more."""
 TURN_FAILURE_CODE_SAVE_CHANGED: TurnFailureCode.ValueType  # 13
-"""The save was restored or erased meanwhile; nothing of the turn was kept."""
+"""The save was restored or erased, or the history cleared, meanwhile; nothing that was said in the turn was kept."""
 TURN_FAILURE_CODE_INTERNAL: TurnFailureCode.ValueType  # 14
 """The daemon failed; the message has an id that its log repeats."""
 TURN_FAILURE_CODE_INVALID_INPUT: TurnFailureCode.ValueType  # 15
@@ -980,7 +980,7 @@ class ListRolesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Roles a page; default 100, at most 1,000."""
+    """Roles a page; default 50, at most 1,000."""
     page_token: _builtins.str
     """Where to go on; empty for the first page."""
     def __init__(
@@ -1182,11 +1182,11 @@ class TurnInput(_message.Message):
     temperature: _builtins.float
     """The temperature, 0 to 2; absent means what the role says."""
     max_output_tokens: _builtins.int
-    """The longest answer in tokens; absent means what the role says."""
+    """The longest answer in tokens; 0 or absent means what the role says."""
     context_tokens: _builtins.int
-    """The context window in tokens; absent means what the role says."""
+    """The context window in tokens; 0 or absent means what the role says."""
     timeout_ms: _builtins.int
-    """How long the turn may take, in milliseconds, beside the call's own deadline; absent means what the backend says."""
+    """How long the turn may take, in milliseconds, from 1, beside the call's own deadline; absent means what the backend says."""
     persist: _builtins.bool
     """Whether what is said survives the daemon; absent means what the role says."""
     @_builtins.property

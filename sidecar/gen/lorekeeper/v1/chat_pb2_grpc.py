@@ -150,7 +150,8 @@ class ChatServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ClearHistory(self, request, context):
-        """Deletes history and transcript, and the rolling summary with them. The document and the records stay.
+        """Deletes history and transcript, and the rolling summary with them. The document and the records stay. A turn that runs
+        ends with SAVE_CHANGED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

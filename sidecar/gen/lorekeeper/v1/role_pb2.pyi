@@ -190,7 +190,7 @@ class Role(_message.Message):
     context_tokens: _builtins.int
     """The context window in tokens; 0 or absent means the backend's."""
     max_output_tokens: _builtins.int
-    """The longest answer in tokens; absent means the backend's."""
+    """The longest answer in tokens; 0 or absent means the backend's."""
     temperature: _builtins.float
     """The temperature, 0 to 2; absent means the backend's."""
     max_response_chars: _builtins.int
@@ -214,7 +214,7 @@ class Role(_message.Message):
     backend_id: _builtins.str
     """The backend; empty means the one that the routes name."""
     max_document_versions: _builtins.int
-    """How many versions of the document are kept, 1 to 1,000; absent means the daemon's, 30."""
+    """How many versions of the document are kept, 1 to 1,000; 0 or absent means the daemon's, 30."""
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Actor]:
         """Patterns of owners besides itself that the actor may search; an empty pattern means every owner of the save. At most 256."""
@@ -427,7 +427,7 @@ class RecallOptions(_message.Message):
     mode: _search_pb2.SearchMode.ValueType
     """How to search."""
     similarity_floor: _builtins.float
-    """The lowest cosine similarity of a hit that is found by meaning alone; absent means the save's."""
+    """The lowest cosine similarity of a hit that is found by meaning alone, -1 to 1; absent means the save's."""
     include_archive: _builtins.bool
     """Whether archived turns are recalled too; absent means what the role's archive says."""
     @_builtins.property
@@ -506,7 +506,7 @@ class SummaryOptions(_message.Message):
     trigger_ratio: _builtins.float
     """How full the history budget must be before it is folded, above 0 to 1; default 0.8."""
     recent_token_budget: _builtins.int
-    """The most tokens for messages sent word by word, from 32; 0 means what the window allows; default 0."""
+    """The most tokens for messages sent word by word, fewer than 32 count as 32; 0 means what the window allows; default 0."""
     max_summary_tokens: _builtins.int
     """The most tokens of the stored summary; 0 means no bound of its own; default 2,048."""
     prune: _builtins.bool
@@ -522,11 +522,11 @@ class SummaryOptions(_message.Message):
     temperature: _builtins.float
     """Its temperature, 0 to 2; default 0.15."""
     max_payload_chars: _builtins.int
-    """The most code points that are sent to it in one call; default 12,000."""
+    """The most code points that are sent to it in one call, 1,000 to 1,000,000; default 12,000."""
     max_message_chars: _builtins.int
-    """The most code points of one message in it; default 800."""
+    """The most code points of one message in it, 0 to 1,000,000; default 800."""
     max_summary_chars: _builtins.int
-    """The longest summary in code points; default 4,000."""
+    """The longest summary in code points, without the mark of what is folded, 200 to 1,000,000; default 4,000."""
     background: _builtins.bool
     """Whether folding runs after the turn instead of before it, where the prompt fits as it is; default true."""
     def __init__(
