@@ -153,7 +153,7 @@ class Prompts:
         return self._summaries.read(who).stored if role.history and role.summary.enabled else StoredSummary()
 
     def offer(self, who: ActorId, role: Role, request: PromptRequest) -> Offer:
-        """The tools of a turn. Raises InvalidInput where the one that must be called is not among them."""
+        """The tools of a turn. Raises InvalidInput where one must be called that is not among them."""
         return self._offers.of(who, role, request)
 
     def in_memory(self, who: ActorId) -> bool:
@@ -193,7 +193,7 @@ class Prompts:
             recalled=recalled,
             tools=offer.note,
             world_state=request.world_state,
-            must_call=request.must_call if request.text_tools and offer.allowed else None,
+            must_call=request.must_call if request.text_tools else None,
             as_system=request.tail_as_system,
         )
         contract = offer.contract() if request.text_tools else ""

@@ -41,16 +41,14 @@ class ToolOffers:
         self._declarations: dict[str, Declaration] = {}
 
     def of(self, who: ActorId, role: Role, request: PromptRequest) -> Offer:
-        """The tools of this turn. Raises InvalidInput where the one that must be called is not among them."""
-        own = [
-            self._declared(tool)
-            for tool in self._toolbox.offered(who)
-            if request.knows_moment or tool.spec.name not in _DATED_TOOLS
-        ]
+        """The tools of this turn. Raises InvalidInput where one must be called that is not among them."""
+        own = map(self._declared, self._toolbox.offered(who))
         tools = _allowed(sorted([*own, *request.game_tools], key=lambda tool: tool.name), role.allowed_tools)
-        allowed = _allowed(tools, request.allowed_tools)
+        known = tuple(tool for tool in tools if request.knows_moment or tool.name not in _DATED_TOOLS)
+        allowed = _allowed(known, request.allowed_tools)
         _require_offered(request.must_call, allowed)
-        return Offer(tools, allowed, _note(allowed) if request.allowed_tools is not None else "")
+        fewer = request.allowed_tools is not None or (request.text_tools and known != tools)
+        return Offer(tools, allowed, _note(allowed) if fewer else "")
 
     def _declared(self, tool: Tool) -> Declaration:
         spec = tool.spec
@@ -66,6 +64,12 @@ def _allowed(tools: Iterable[Declaration], names: tuple[str, ...] | None) -> tup
 
 
 def _require_offered(name: str | None, allowed: Iterable[Declaration]) -> None:
+    if name == "" and not tuple(allowed):
+        raise InvalidInput(
+            "input.tool_choice wants a tool call, and this turn may call no tool; offer and allow one, or let it be",
+            reason=Reason.FIELD_INVALID,
+            field="input.tool_choice",
+        )
     if name and name not in [tool.name for tool in allowed]:
         raise InvalidInput(
             "input.tool_name is none of the tools that this turn may call; offer and allow it, or name another",

@@ -494,6 +494,7 @@ def test_a_directive_in_the_text_is_obeyed_where_the_role_allows_it(game, server
         ({"response_schema_json": "{"}, "input.response_schema_json"),
         ({"response_schema_json": '{"type": 7}'}, "input.response_schema_json"),
         ({"tool_choice": chat_pb2.TOOL_CHOICE_NAMED}, "input.tool_name"),
+        ({"tool_choice": chat_pb2.TOOL_CHOICE_ANY, "allowed_tools": role_pb2.AllowedTools()}, "input.tool_choice"),
         ({"temperature": 3.0}, "input.temperature"),
         ({"timeout_ms": 0}, "input.timeout_ms"),
         ({"allowed_tools": role_pb2.AllowedTools(names=["x"] * 257)}, "input.allowed_tools"),

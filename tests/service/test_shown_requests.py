@@ -34,6 +34,16 @@ def game(shared_daemon, actor, server):
     return TurnClient(shared_daemon.client, actor, server)
 
 
+def test_the_prefix_of_a_model_without_tool_calls_does_not_depend_on_the_moment(game, server):
+    game.put_backend(base_url=server.base_url, tool_channel=TEXT)
+    dated, undated = shown(game, moment=MOMENT), shown(game)
+    assert dated.messages[0] == undated.messages[0]
+    assert "search_game_memory" in undated.messages[0].content
+    availability = chat_pb2.PROMPT_SECTION_KIND_TOOL_AVAILABILITY
+    told = [[m.content for m in prompt.messages if m.section == availability] for prompt in (dated, undated)]
+    assert (told[0], ["You may call: memory." in each for each in told[1]]) == ([], [True])
+
+
 def shown(game, text="Well?", tools=(), **fields):
     asked = chat_pb2.TurnInput(text=text, **{"backend_id": "scripted", **fields})
     request = chat_pb2.BuildPromptRequest(actor=game.actor, input=asked, tools=tools, include_wire_json=True)

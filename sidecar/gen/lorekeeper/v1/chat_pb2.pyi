@@ -70,7 +70,7 @@ class _ToolChoiceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolChoice
     TOOL_CHOICE_NONE: _ToolChoice.ValueType  # 2
     """No tool may be called."""
     TOOL_CHOICE_ANY: _ToolChoice.ValueType  # 3
-    """The first answer must call some tool."""
+    """The first answer must call some tool; a turn that may call none is INVALID_ARGUMENT."""
     TOOL_CHOICE_NAMED: _ToolChoice.ValueType  # 4
     """The first answer must call the tool that is named."""
 
@@ -84,7 +84,7 @@ TOOL_CHOICE_AUTO: ToolChoice.ValueType  # 1
 TOOL_CHOICE_NONE: ToolChoice.ValueType  # 2
 """No tool may be called."""
 TOOL_CHOICE_ANY: ToolChoice.ValueType  # 3
-"""The first answer must call some tool."""
+"""The first answer must call some tool; a turn that may call none is INVALID_ARGUMENT."""
 TOOL_CHOICE_NAMED: ToolChoice.ValueType  # 4
 """The first answer must call the tool that is named."""
 Global___ToolChoice: _TypeAlias = ToolChoice  # noqa: Y015
@@ -1191,7 +1191,7 @@ class TurnInput(_message.Message):
     """Whether what is said survives the daemon; absent means what the role says."""
     @_builtins.property
     def moment(self) -> _common_pb2.Moment:
-        """Now, in game time; without it nothing is recalled and record tools are not offered."""
+        """Now, in game time; without it nothing is recalled and record tools may not be called."""
 
     @_builtins.property
     def attachments(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attachment]:
