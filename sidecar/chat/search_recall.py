@@ -17,18 +17,18 @@ from sidecar.memory.record_wire import moment_from, moment_to
 from sidecar.storage.keys import ActorId
 from sidecar.wire import actor_to
 
-Search = Callable[[search_pb2.SearchRequest, Any], Awaitable[search_pb2.SearchResponse]]
+Search = Callable[[search_pb2.SearchRequest], Awaitable[search_pb2.SearchResponse]]
 
 
 class SearchRecall:
-    """``search`` is SearchService's ``Search``."""
+    """``search`` is SearchService's, asked for a prompt."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
 
     async def __call__(self, who: ActorId, query: str, options: RecallOptions, moment: Moment) -> Recalled:
         """Hits for ``query``, best first, none of them later than ``moment``."""
-        response = await self._search(_request(who, query, options, moment), None)
+        response = await self._search(_request(who, query, options, moment))
         hits = tuple(RecalledHit(_text(hit.record), _moment(hit.record), hit) for hit in response.hits)
         return Recalled(hits, response.degraded_reason)
 

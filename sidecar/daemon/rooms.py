@@ -356,8 +356,9 @@ class Rooms:
     @cached_property
     def recall(self) -> SearchRecall:
         from sidecar.chat.search_recall import SearchRecall
+        from sidecar.search.finder import Asker
 
-        return SearchRecall(lambda request, context: self.search.service.Search(request, context))
+        return SearchRecall(lambda request: self.search.service.search(request, Asker.PROMPT))
 
     @cached_property
     def engine(self) -> EmbeddingEngine:

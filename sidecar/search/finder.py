@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from enum import StrEnum
 from functools import cached_property
 from typing import TypeVar
 
@@ -25,6 +26,14 @@ T = TypeVar("T")
 _WITHOUT_VECTORS = (Degraded.INDEX_UNAVAILABLE, Degraded.SCAN_LIMIT)
 
 
+class Asker(StrEnum):
+    """Who searches."""
+
+    CALL = "call"
+    TOOL = "tool"
+    PROMPT = "prompt"
+
+
 class Finder:
     """Queries of hot owners are answered at once, others in threads, side by side."""
 
@@ -37,7 +46,7 @@ class Finder:
         self._workers = workers
         self._report = report
 
-    async def find(self, query: Query, *, semantic: bool = False) -> Recalled:
+    async def find(self, query: Query, asker: Asker, *, semantic: bool = False) -> Recalled:
         """The answer.
 
         With ``semantic``, and for a query by meaning only, what prevents meaning is raised: NotReady without a model,
@@ -51,14 +60,14 @@ class Finder:
             found = await self._found(query, meaning, earlier)
         if semantic:
             _require_vectors(found)
-        self.answered(Account(found))
+        self.answered(Account(found, asker))
         return found
 
     def from_thread(self, query: Query) -> Recalled:
-        """The answer, for a caller that is not on the event loop; meaning is used as far as it can be had."""
+        """The answer, for a tool, which is not on the event loop; meaning is used as far as it can be had."""
         meaning = self._meanings.from_thread(query.text) if _asks_meaning(query) else NOT_ASKED
         found = self._recall.run(query, meaning)
-        self.answered(Account(found))
+        self.answered(Account(found, Asker.TOOL))
         return found
 
     def answered(self, account: Account) -> None:
@@ -127,10 +136,11 @@ class Account(Mapping[str, str]):
     """What a watcher is told of a search: its stages and counts, written down where somebody watches: mostly nobody
     does."""
 
-    def __init__(self, found: Recalled, *, again: bool = False) -> None:
+    def __init__(self, found: Recalled, asker: Asker, *, again: bool = False) -> None:
         """``again``: the answer was there from before."""
         self._hits, self._mode, self._degraded = len(found.hits), found.options.mode, found.degraded
         self._stages = found.stages
+        self._asker = asker
         self._again = again
 
     def __getitem__(self, name: str) -> str:
@@ -144,7 +154,7 @@ class Account(Mapping[str, str]):
 
     @cached_property
     def _written(self) -> dict[str, str]:
-        details = {"hits": str(self._hits), "mode": self._mode.name}
+        details = {"asked_by": str(self._asker), "hits": str(self._hits), "mode": self._mode.name}
         if self._degraded:
             details["degraded"] = ",".join(reason.name for reason in self._degraded)
         for stage in self._stages:

@@ -17,7 +17,7 @@ from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, ow
 from sidecar.search.access import allowed_owners
 from sidecar.search.answers import response_to
 from sidecar.search.at_hand import AtHand, NotAtHand, is_quick
-from sidecar.search.finder import Account, Finder
+from sidecar.search.finder import Account, Asker, Finder
 from sidecar.search.index_status import Counts, IndexStatus, Phase, Rebuild
 from sidecar.search.near_duplicates import NearDuplicates
 from sidecar.search.option_wire import options_from
@@ -78,30 +78,34 @@ class SearchService:
         self._messages = RecordMessages(record_limits.max_cached_records)
 
     async def Search(self, request: search_pb2.SearchRequest, context: Any) -> search_pb2.SearchResponse:
+        return await self.search(request, Asker.CALL)
+
+    async def search(self, request: search_pb2.SearchRequest, asker: Asker) -> search_pb2.SearchResponse:
+        """The answer, whoever asks."""
         query = self._query(request)
-        question, version = self._question(request, query)
+        question, version = self._question(request, query, asker)
         known: _Known | None = self._answers.known(question, version) if version else None
         if known is not None:
             self._finder.answered(known.account)
             for stage in known.response.stages:
                 stage.reused = True
             return known.response
-        found = await self._finder.find(query, semantic=request.require_semantic)
+        found = await self._finder.find(query, asker, semantic=request.require_semantic)
         response = response_to(found, query, request.limit, self._messages)
         if found.identity is not None:
             for message, hit in zip(response.hits, found.hits, strict=True):
                 message.record.near_duplicate_of = self._near.of(hit.stored)
         if version and not _passing(found) and response.ByteSize() <= _KEPT_BYTES:
-            self._answers.keep(question, version, _Known(response, Account(found, again=True)))
+            self._answers.keep(question, version, _Known(response, Account(found, asker, again=True)))
         return response
 
-    def _question(self, request: search_pb2.SearchRequest, query: Query) -> tuple[bytes, Hashable]:
+    def _question(self, request: search_pb2.SearchRequest, query: Query, asker: Asker) -> tuple[bytes, Hashable]:
         """What is asked, and what every answer to it depends on; None where that cannot be told at once."""
         if not is_quick(query):
             return b"", None
         with suppress(NotAtHand):
             save = self._at_hand.version(query.who.save)
-            version = save, self._vectors.version, self._near.flagged, query.wanted
+            version = save, self._vectors.version, self._near.flagged, query.wanted, asker
             return request.SerializeToString(deterministic=True), version
         return b"", None
 

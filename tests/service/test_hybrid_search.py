@@ -15,10 +15,14 @@ from fake_meaning import fake_meaning
 from records_client import Records, m, wanted
 
 from sidecar.gen.lorekeeper.v1 import (
+    chat_pb2,
+    chat_pb2_grpc,
     common_pb2,
     embedding_pb2,
     embedding_pb2_grpc,
     memory_pb2,
+    memory_pb2_grpc,
+    role_pb2,
     save_pb2,
     save_pb2_grpc,
     search_pb2,
@@ -793,3 +797,23 @@ def test_a_rebuild_of_vectors_is_told_while_it_runs(house, meaning):
     meaning.released.set()
     assert list(steps)[-1].phase == search_pb2.REBUILD_PHASE_DONE
     assert not records.status().rebuilding
+
+
+def test_a_watcher_is_told_who_searched(house):
+    records = house()
+    records.add(m("m1", "feline"))
+    stub = system_pb2_grpc.SystemServiceStub(records.channel)
+    watch = stub.WatchDiagnostics(system_pb2.WatchDiagnosticsRequest(after_sequence=0, codes=["search_completed"]))
+    now = common_pb2.Moment(timeline_id="main", tick=9)
+    chat = chat_pb2_grpc.ChatServiceStub(records.channel)
+    recall = role_pb2.RecallOptions(mode=LEXICAL)
+    line = chat_pb2.TurnInput(text="feline", moment=now, recall=recall, backend_id="offline")
+    tool = memory_pb2.CallToolRequest(
+        actor=records.actor, name="search_game_memory", arguments_json='{"text": "feline"}', moment=now
+    )
+    records.search("feline", mode=LEXICAL)
+    chat.BuildPrompt(chat_pb2.BuildPromptRequest(actor=records.actor, input=line))
+    memory_pb2_grpc.MemoryServiceStub(records.channel).CallTool(tool)
+    told = [next(watch).diagnostic.details["asked_by"] for _ in range(3)]
+    watch.cancel()
+    assert told == ["call", "prompt", "tool"]
