@@ -119,7 +119,9 @@ class EmbeddingEngine:
     async def _queries(self, loaded: LoadedModel, accepted: AcceptedTexts) -> EmbeddingAnswer:
         import numpy as np
 
-        found = [await self._query(loaded, text) for text in accepted.texts]
+        # One by one, since each may be known already; together they take no longer than one call may.
+        async with _deadline(self.settings.queue_seconds + self.settings.inference_seconds):
+            found = [await self._query(loaded, text) for text in accepted.texts]
         tokens = tuple(query.tokens for query in found)
         cuts = _cuts(accepted, tokens, tuple(query.dropped for query in found))
         vectors = np.stack([query.vector for query in found])
@@ -155,6 +157,6 @@ async def _deadline(seconds: float | None) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise TimedOut(
-            f"the texts were not embedded within the caller's {seconds:g} s",
+            f"the texts were not embedded within {seconds:g} s; send fewer, or give more time",
             reason=Reason.INFERENCE_TIMEOUT,
         ) from None

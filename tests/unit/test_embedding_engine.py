@@ -154,6 +154,23 @@ def test_a_run_over_its_time_is_stopped_and_the_model_is_free_again(tiny):
     assert scene(tiny, play, inference_seconds=0.2) == (Reason.INFERENCE_TIMEOUT, (1, 8))
 
 
+def test_many_queries_take_no_longer_than_one_call_may(tiny):
+    async def play(engine):
+        provider = engine.models.ready().provider
+        asked, embed_query = [], provider.embed_query
+
+        async def slow(text, lane):
+            asked.append(text)
+            await asyncio.sleep(0.1)
+            return await embed_query(text, lane)
+
+        provider.embed_query = slow
+        return await reason(engine.embed(QUERY, ["cat " * count for count in range(1, 30)])), len(asked) < 29
+
+    told = scene(tiny, play, inference_seconds=0.4, queue_seconds=0.1)
+    assert told == (Reason.INFERENCE_TIMEOUT, True)
+
+
 def test_a_callers_own_deadline_stops_the_run(tiny):
     async def play(engine):
         told = await reason(engine.embed(DOCUMENT, ["slow"], within=0.05))

@@ -95,7 +95,7 @@ class EmbeddingServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetEmbeddingStats(self, request, context):
-        """Tells figures since the start. Never any text.
+        """Tells figures since the start. Never any text. UNAVAILABLE while the vector cache cannot be used.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -257,7 +257,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListActors(self, request, context):
-        """Lists the actors of a save, in a stable order.
+        """Lists the actors of a save of whom anything is stored, in a stable order. Who has only a history that does not outlive
+        the daemon is none of them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
