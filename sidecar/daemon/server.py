@@ -155,6 +155,7 @@ class Daemon:
         self._health = Health(("", *SERVICES), waiting=(_MODEL,))
         self._stopping = asyncio.Event()
         self._why = ""
+        self._reason = ""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -253,7 +254,8 @@ class Daemon:
         warming = asyncio.ensure_future(self._warm(rooms))
         await self._stopping.wait()
         warming.cancel()
-        self._hub.report(Diagnostic("daemon_stopping", "the daemon ends", details={"why": self._why}))
+        details = {"why": self._why} | ({"reason": self._reason} if self._reason else {})
+        self._hub.report(Diagnostic("daemon_stopping", "the daemon ends", details=details))
 
     async def _warm(self, rooms: Rooms) -> None:
         """What the first calls need not wait for."""
@@ -278,10 +280,12 @@ class Daemon:
         await parent_ended(pid, poll_seconds=self._settings.parent_poll_seconds)
         self.stop("parent")
 
-    def stop(self, why: str) -> bool:
-        """Begin the end; True where it had begun before. Call it on the event loop."""
+    def stop(self, why: str, reason: str = "") -> bool:
+        """Begin the end; True where it had begun before. ``reason`` is the caller's own word. Call it on the event
+        loop."""
         already = self._stopping.is_set()
-        self._why = self._why or why
+        if not already:
+            self._why, self._reason = why, reason
         self._stopping.set()
         return already
 

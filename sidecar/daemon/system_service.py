@@ -14,6 +14,7 @@ from sidecar.daemon.stats import CallStats
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import system_pb2
 from sidecar.storage.format import FORMAT
+from sidecar.storage.keys import checked_id
 from sidecar.wire import require_known, time_to
 
 CONTRACT_VERSION = "1.0"
@@ -40,7 +41,7 @@ class SystemService:
         stats: CallStats,
         hub: DiagnosticHub,
         counts: Callable[[], Mapping[str, int]],
-        stop: Callable[[str], bool],
+        stop: Callable[[str, str], bool],
     ) -> None:
         self._about = about
         self._stats = stats
@@ -102,8 +103,9 @@ class SystemService:
                 missed = 0
 
     async def Shutdown(self, request: system_pb2.ShutdownRequest, context: Any) -> system_pb2.ShutdownResponse:
-        others = self._stats.running - 1
-        return system_pb2.ShutdownResponse(running_calls=others, already_stopping=self._stop("shutdown_call"))
+        others, reason = self._stats.running - 1, checked_id(request.reason, "reason")
+        already = self._stop("shutdown_call", reason)
+        return system_pb2.ShutdownResponse(running_calls=others, already_stopping=already)
 
 
 def _check_watch(request: system_pb2.WatchDiagnosticsRequest, max_codes: int) -> None:

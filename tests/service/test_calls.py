@@ -208,10 +208,11 @@ def test_a_watch_of_diagnostics_may_ask_for_codes_and_severity_and_ends_with_the
     warnings = watch(minimum_severity=system_pb2.DIAGNOSTIC_SEVERITY_WARNING)
     everything = watch()
     next(everything)
-    daemon.client.system.Shutdown(system_pb2.ShutdownRequest())
-    assert [(one.diagnostic.code, one.diagnostic.details["why"]) for one in stopping] == [
-        ("daemon_stopping", "shutdown_call")
-    ]
+    refused = failure(lambda: daemon.client.system.Shutdown(system_pb2.ShutdownRequest(reason="x" * 513)))
+    assert refused.fields == ("reason",)
+    daemon.client.system.Shutdown(system_pb2.ShutdownRequest(reason="the player quit"))
+    told = [(one.diagnostic.code, dict(one.diagnostic.details)) for one in stopping]
+    assert told == [("daemon_stopping", {"why": "shutdown_call", "reason": "the player quit"})]
     assert list(warnings) == []
     assert daemon.wait() == 0
 

@@ -8,7 +8,7 @@ import pytest
 from chat_client import Chat
 from client import failure
 
-from sidecar.gen.lorekeeper.v1 import chat_pb2, chat_pb2_grpc, common_pb2, memory_pb2, role_pb2, save_pb2
+from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, chat_pb2_grpc, common_pb2, memory_pb2, role_pb2, save_pb2
 
 NOW = common_pb2.Moment(timeline_id="main", tick=5)
 NOTE = memory_pb2.NewRecord(scope="personal", kind=memory_pb2.RECORD_KIND_EVENT, moment=NOW)
@@ -58,6 +58,24 @@ def test_notes_of_a_checkpoint_have_names(shared_daemon, actor):
 )
 def test_a_role_that_no_turn_could_use_is_refused(shared_daemon, field, values: dict[str, Any]):
     assert failure(lambda: Chat(shared_daemon.client).put_role("Odd", **values)).fields == (field,)
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("backend.model", {"model": "x" * 513}),
+        ("backend.base_url", {"base_url": "http://127.0.0.1:1/" + "x" * 2_048}),
+        ("backend.fallback_backend_id", {"fallback_backend_id": "x" * 513}),
+        ("backend.tokenizer_path", {"tokenizer_path": "x" * 4_097}),
+        ("backend.headers", {"headers": {"X-Note": "x" * 4_097}}),
+    ],
+)
+def test_texts_of_a_backend_have_bounds(shared_daemon, field, values):
+    chat = chat_pb2_grpc.ChatServiceStub(shared_daemon.client.channel)
+    whole = {"backend_id": "long", "base_url": "http://127.0.0.1:1/v1", "model": "m", **values}
+    request = chat_pb2.PutBackendRequest(backend=backend_pb2.Backend(**whole))
+    refused = failure(lambda: chat.PutBackend(request))
+    assert (refused.reason, refused.fields) == ("FIELD_TOO_LONG", (field,))
 
 
 def test_a_bound_is_told_with_all_its_digits(shared_daemon):

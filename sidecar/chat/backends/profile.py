@@ -24,6 +24,15 @@ _MAX_NAME = 512
 _MAX_HEADERS = 64
 _MAX_PATTERNS = 256
 _MAX_EXTRA = 65_536
+_MAX_HEADER = 4_096
+_MAX_TEXTS = {
+    "base_url": 2_048,
+    "model": _MAX_NAME,
+    "api_key_env": _MAX_NAME,
+    "api_key_header": _MAX_NAME,
+    "tokenizer_path": 4_096,
+    "fallback_backend_id": _MAX_NAME,
+}
 _MANY = 2_147_483_647
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -106,6 +115,7 @@ def checked_backend(backend: Backend, *, model_required: bool = True) -> Backend
     )
     if trimmed.backend_id == OFFLINE_ID and trimmed.kind is not Kind.OFFLINE:
         raise _wrong("backend_id", '"offline" is built in and needs no server; choose another id')
+    _check_lengths(trimmed)
     _check_numbers(trimmed)
     _check_key(trimmed)
     _check_extra(trimmed.extra_body_json)
@@ -182,6 +192,20 @@ def _patterns(patterns: tuple[str, ...], name: str) -> tuple[str, ...]:
             value=_MAX_PATTERNS,
         )
     return tuple(_name(pattern, f"{name}[{place}]") for place, pattern in enumerate(patterns))
+
+
+def _check_lengths(backend: Backend) -> None:
+    texts = [(name, getattr(backend, name), most) for name, most in _MAX_TEXTS.items()]
+    texts += [("headers", part, _MAX_HEADER) for header in backend.headers.items() for part in header]
+    for name, text, most in texts:
+        if len(text) > most:
+            raise InvalidInput(
+                f"{name} has {len(text)} characters; the limit is {most}",
+                reason=Reason.FIELD_TOO_LONG,
+                field=name,
+                limit=f"max_{name}_chars",
+                value=most,
+            )
 
 
 def _check_numbers(backend: Backend) -> None:

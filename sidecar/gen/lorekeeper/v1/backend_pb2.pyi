@@ -220,9 +220,9 @@ class Backend(_message.Message):
     kind: Global___BackendKind.ValueType
     """Of what kind it is; unspecified means OPENAI."""
     base_url: _builtins.str
-    """The address, such as "http://127.0.0.1:8080/v1"; required for OPENAI."""
+    """The address, such as "http://127.0.0.1:8080/v1"; required for OPENAI. At most 2,048 code points."""
     model: _builtins.str
-    """The model's name; required for OPENAI."""
+    """The model's name; required for OPENAI. At most 512 code points, as are all names here."""
     api_key_env: _builtins.str
     """The environment variable that holds the key; empty means no key, or one with each call."""
     api_key_header: _builtins.str
@@ -242,7 +242,7 @@ class Backend(_message.Message):
     streaming: _builtins.bool
     """Whether answers are streamed; default true."""
     tokenizer_path: _builtins.str
-    """The path of its tokenizer.json on this machine, for exact counts; empty means estimates."""
+    """The path of its tokenizer.json on this machine, for exact counts; empty means estimates. At most 4,096 code points."""
     connect_timeout_ms: _builtins.int
     """How long connecting may take, in milliseconds, 1 to 600,000; default 10,000."""
     idle_timeout_ms: _builtins.int
@@ -259,7 +259,7 @@ class Backend(_message.Message):
     """Allow plain http to another machine too."""
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Further headers; no keys. At most 64."""
+        """Further headers; no keys. At most 64, names and values of at most 4,096 characters."""
 
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

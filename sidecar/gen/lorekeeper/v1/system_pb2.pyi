@@ -438,7 +438,7 @@ class ShutdownRequest(_message.Message):
 
     REASON_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """Why, for the log; at most 512 code points."""
+    """Why, for the log and watchers; at most 512 code points, without control characters."""
     def __init__(
         self,
         *,
