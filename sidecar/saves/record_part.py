@@ -76,18 +76,26 @@ class RecordPart:
         return {"records": records_in(self._disk, save_folder(self._disk.root, save))}
 
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
-        """Take erased actors out of groups, and out of whom records were shared with or told by."""
+        """Take erased actors out of groups, and out of whom records were shared with or told by. Where that is in the
+        save itself, nobody who knows its journals as they were may read in them afterwards."""
+        save = None if dry_run else self._save_in(folder)
+        if save is not None:
+            self.quiet(save)
+            self._forget_cached(save)
         changed = self._forget_in_groups(folder / _GROUPS, who, dry_run)
         for name in _INBOXES:
             changed |= self._forget_in_journal(folder / name, who, dry_run)
         for name in self._disk.names(folder):
             if name.startswith("a-"):
                 changed |= self._forget_in_journal(folder / name / _JOURNAL, who, dry_run)
-        live = folder.parent == self._disk.root / "saves"
-        if changed and live and not dry_run:
-            save = str((read_json(self._disk, folder / "save.json") or {})["save_id"])
+        if changed and save is not None:
             self.save_erased(save)
         return changed
+
+    def _save_in(self, folder: Path) -> str | None:
+        """The save whose own folder it is; None for what is kept elsewhere."""
+        stored = read_json(self._disk, folder / "save.json") if folder.parent == self._disk.root / "saves" else None
+        return str(stored["save_id"]) if stored else None
 
     def _forget_cached(self, save: str) -> None:
         self._indexer.rest(save)
