@@ -87,7 +87,8 @@ class ActorFiles:
     def counts(self, who: ActorId) -> dict[str, int]:
         """What ListActors tells of an actor besides its document."""
         counted = self._counted(who)
-        return {name: counted[name] for name in _LISTED if name in counted} | {"bytes": self._bytes(who)}
+        listed = {name: counted[name] for name in _LISTED if name in counted}
+        return listed | {"has_summary": counted.get("summaries", 0) > 0, "bytes": self._bytes(who)}
 
     def measure(self, who: ActorId) -> dict[str, int] | None:
         """What an erasure would remove; None where nothing is kept."""

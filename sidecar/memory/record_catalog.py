@@ -50,6 +50,8 @@ class Catalog:
         self.changes = 0
         self._most = most
         self._owners: dict[ActorId, OwnerFacts] = {}
+        #: Who has a journal and no record: its numbers go on, and it knows what is gone.
+        self._emptied: set[ActorId] = set()
         self._addressing: dict[Hashable, set[ActorId]] = {}
         self._reserved = 0
         self._total = 0
@@ -67,7 +69,7 @@ class Catalog:
 
     def lacks(self, who: ActorId) -> bool:
         """Whether it is certain that an owner has no journal."""
-        return who not in self._owners and not self.unreadable
+        return who not in self._owners and who not in self._emptied and not self.unreadable
 
     def count(self, who: ActorId) -> int:
         """Records of one owner, archived turns with them."""
@@ -88,12 +90,15 @@ class Catalog:
         """An owner stands like this now; with no record it is no owner any more."""
         with self._lock:
             self.unreadable.discard(who)
+            self._emptied.discard(who)
             before = self._owners.pop(who, None)
             for target in before.targets - facts.targets if before else ():
                 self._addressing[target].discard(who)
             self._total += facts.own - (before.own if before else 0)
             if facts.count:
                 self._owners[who] = facts
+            elif facts.size:
+                self._emptied.add(who)
             for target in facts.targets - (before.targets if before else frozenset()):
                 self._addressing.setdefault(target, set()).add(who)
             self.changes += 1

@@ -22,6 +22,7 @@ from sidecar.saves.checkpoint import (
     new_id,
 )
 from sidecar.saves.layout import CHECKPOINT_FILE, FILES, Layout
+from sidecar.saves.record_count import records_in
 from sidecar.settings import SavesSettings
 from sidecar.storage.cloning import Measured
 from sidecar.storage.disk import Disk
@@ -147,7 +148,16 @@ class CheckpointStore:
         files = self.files(save, checkpoint_id)
         measured = self._disk.measure(files)
         actors = sum(name.startswith("a-") for name in self._disk.names(files))
-        self._write(replace(checkpoint, rewritten=True, actors=actors, files=measured.files, bytes=measured.bytes))
+        self._write(
+            replace(
+                checkpoint,
+                rewritten=True,
+                actors=actors,
+                records=records_in(self._disk, files),
+                files=measured.files,
+                bytes=measured.bytes,
+            )
+        )
 
     def surplus(self, save: str, kind: Kind, count: int) -> list[str]:
         """The ids of the older checkpoints of a kind, beyond the newest ``count``."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from sidecar.memory.groups import GroupStore, matches, read_groups
 from sidecar.memory.kept_answers import KeptAnswers
-from sidecar.memory.record_ids import TURN_PREFIX
 from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of
+from sidecar.saves.record_count import records_in
 from sidecar.search.indexer import Indexer, Indexes
 from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.views import Views
@@ -26,8 +26,6 @@ _JOURNAL = "records.jsonl"
 # Where records wait for a journal; those of a damaged one stay.
 _INBOXES = ("inbox.jsonl", "inbox.old.jsonl")
 _GROUPS = "groups.json"
-_ADD, _FORGET = b'"op":"add"', b'"op":"forget"'
-_ADD_TURN = f'"record":{{"id":"{TURN_PREFIX}'.encode()
 Row = Mapping[str, Any]
 
 
@@ -71,40 +69,33 @@ class RecordPart:
         self._indexes.removed(save)
 
     def save_counted(self, save: str) -> dict[str, int]:
-        """How many records the save holds: from memory where it is in use, else counted in the journals, which takes a
-        fraction of the time of reading them."""
+        """How many records the save holds: from memory where it is in use, else counted in the journals."""
         catalog = self._records.catalog_at_hand(save)
         if catalog is not None:
             return {"records": catalog.total}
-        folder = save_folder(self._disk.root, save)
-        names = [name for name in self._disk.names(folder) if name.startswith("a-")]
-        return {"records": sum(self._count(folder / name / _JOURNAL) for name in names)}
-
-    def _count(self, path: Path) -> int:
-        """Rows that add, without those that later rows forget and without archived turns. Within a text a quote is
-        escaped: it counts for none."""
-        try:
-            data = self._disk.read(path)
-        except FileNotFoundError:
-            return 0
-        forgets = (line for line in data.split(b"\n") if _FORGET in line) if _FORGET in data else ()
-        gone = (record_id for line in forgets for record_id in json.loads(line)["row"]["ids"])
-        forgotten = sum(not record_id.startswith(TURN_PREFIX) for record_id in gone)
-        return data.count(_ADD) - data.count(_ADD_TURN) - forgotten
+        return {"records": records_in(self._disk, save_folder(self._disk.root, save))}
 
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
-        """Take erased actors out of groups, and out of whom records were shared with or told by."""
+        """Take erased actors out of groups, and out of whom records were shared with or told by. Where that is in the
+        save itself, nobody who knows its journals as they were may read in them afterwards."""
+        save = None if dry_run else self._save_in(folder)
+        if save is not None:
+            self.quiet(save)
+            self._forget_cached(save)
         changed = self._forget_in_groups(folder / _GROUPS, who, dry_run)
         for name in _INBOXES:
             changed |= self._forget_in_journal(folder / name, who, dry_run)
         for name in self._disk.names(folder):
             if name.startswith("a-"):
                 changed |= self._forget_in_journal(folder / name / _JOURNAL, who, dry_run)
-        live = folder.parent == self._disk.root / "saves"
-        if changed and live and not dry_run:
-            save = str((read_json(self._disk, folder / "save.json") or {})["save_id"])
+        if changed and save is not None:
             self.save_erased(save)
         return changed
+
+    def _save_in(self, folder: Path) -> str | None:
+        """The save whose own folder it is; None for what is kept elsewhere."""
+        stored = read_json(self._disk, folder / "save.json") if folder.parent == self._disk.root / "saves" else None
+        return str(stored["save_id"]) if stored else None
 
     def _forget_cached(self, save: str) -> None:
         self._indexer.rest(save)

@@ -6,6 +6,7 @@ Whatever would wait or take long says so by :class:`NotAtHand`, and the query is
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -61,14 +62,17 @@ class AtHand:
 
     @contextmanager
     def opened(self, who: ActorId) -> Iterator[OpenOwner]:
-        """The owner, if it is read, free, small, and its view nearly up to date."""
+        """The owner, if it is read, free, small, and its view nearly up to date: what that lacks is in memory. The disk
+        may not be looked at, since it stands still for somebody now and then."""
         owner = self._store.owner_at_hand(who)
         if owner is None or not owner.lock.acquire(blocking=False):
             raise NotAtHand
         try:
             records = owner.records()
-            if len(records.entries) > self._most_records or self._views.lag(owner) > _MOST_NEW:
+            behind = self._views.behind(owner)
+            if len(records.entries) > self._most_records or len(behind) > _MOST_NEW:
                 raise NotAtHand
+            deque(self.stored_many(owner, list(behind)), maxlen=0)
             yield owner
         finally:
             owner.lock.release()

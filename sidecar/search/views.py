@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from threading import Lock
 
 from sidecar.memory.open_owner import OpenOwner
+from sidecar.memory.owner_records import Entry
 from sidecar.search.owner_view import OwnerView
 from sidecar.search.words import WordSource
 from sidecar.settings import SearchSettings
@@ -34,10 +36,10 @@ class Views:
             self._keep(owner, view, version)
         return view, before > 0
 
-    def lag(self, owner: OpenOwner) -> int:
-        """How many records the view of a locked owner has still to take in."""
+    def behind(self, owner: OpenOwner) -> Collection[Entry]:
+        """The records that the view of a locked owner has still to take in."""
         known = self._known(owner, self._words.version(owner.who.save))
-        return len(owner.records().after(known.seen) if known else owner.records().entries)
+        return owner.records().after(known.seen) if known else owner.records().entries.values()
 
     def forget(self, save: str) -> None:
         """Drop the views of a save."""

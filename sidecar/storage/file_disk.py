@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from sidecar.errors import Corrupt, LimitReached, LorekeeperError, NotReady, Rea
 from sidecar.storage.cloning import Measured, TreeWalk
 from sidecar.storage.disk import Disk
 
+# Locks for files that are replaced; two that share one wait for each other.
+_REPLACING = 64
 # Up to so many files and folders are made safe one by one.
 _FEW = 32
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -35,13 +38,21 @@ class FileDisk:
     """
 
     def __init__(
-        self, root: Path, *, durable: bool = True, writable: Callable[[bool], None] = lambda _writable: None
+        self,
+        root: Path,
+        *,
+        durable: bool = True,
+        writable: Callable[[bool], None] = lambda _writable: None,
+        replacing: Sequence[threading.Lock] = (),
     ) -> None:
+        """``replacing`` are the locks of another one on the same folder, by which a file is replaced once at a time:
+        ``actor.json`` may be written for a document and for records that are moved at the same moment."""
         self.root = Path(os.path.realpath(root))
         self._inside = str(self.root) + os.sep
         self._durable = durable
         self._writable = writable
         self._refused = False
+        self._replacing = replacing or tuple(threading.Lock() for _ in range(_REPLACING))
 
     def exists(self, path: Path) -> bool:
         return os.path.lexists(path)
@@ -80,7 +91,7 @@ class FileDisk:
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)
         temporary = path.with_name(path.name + ".tmp")
-        with self._told(path, writing=True):
+        with self._replacing[hash(path) % len(self._replacing)], self._told(path, writing=True):
             try:
                 self._write_new(temporary, data)
                 os.replace(temporary, path)
@@ -146,7 +157,7 @@ class FileDisk:
             self._sync_folder(path.parent)
 
     def unsynced(self) -> Disk:
-        return FileDisk(self.root, durable=False)
+        return FileDisk(self.root, durable=False, replacing=self._replacing)
 
     def sync_all(self, paths: Iterable[Path]) -> None:
         files = list(map(str, paths))

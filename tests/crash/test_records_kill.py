@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from record_samples import house_on
+from records_client import Records, m
 
 ADDER = """
 import random, sys, threading, time
@@ -80,8 +81,6 @@ def test_two_processes_killed_a_hundred_times_lose_nothing_that_was_acknowledged
 
 
 def test_a_daemon_that_is_killed_keeps_what_it_acknowledged(daemon, actor):
-    from records_client import Records, m
-
     acknowledged: list[str] = []
     for number in range(3):
         records = Records(daemon.client, actor)
@@ -100,8 +99,6 @@ def test_a_daemon_that_is_killed_keeps_what_it_acknowledged(daemon, actor):
 
 def test_a_daemon_that_is_killed_while_many_saves_wait_keeps_what_it_acknowledged(start_daemon, actor):
     """More waits in the inboxes than may, so calls move rows of other saves while they add their own."""
-    from records_client import Records, m
-
     daemon = start_daemon("--set", "records.max_waiting_bytes=4000")
     saves = [f"{actor.save_id} {number}" for number in range(4)]
     for number in range(3):
@@ -118,8 +115,6 @@ def test_a_daemon_that_is_killed_while_many_saves_wait_keeps_what_it_acknowledge
 
 
 def test_a_daemon_that_is_killed_between_calls_with_keys_does_each_of_them_once(daemon, actor):
-    from records_client import Records, m
-
     from sidecar.gen.lorekeeper.v1 import memory_pb2
 
     for number in range(3):
@@ -133,3 +128,28 @@ def test_a_daemon_that_is_killed_between_calls_with_keys_does_each_of_them_once(
         again = Records(daemon.client, actor)
         assert again.forget(**given).forgotten == 1 + (number > 0)
         assert again.listed() == [f"new {number}"]
+
+
+def emptied(daemon, actor):
+    """The records of a new run whose index knows an owner with a journal and without records."""
+    records = Records(daemon.client, actor)
+    records.add(m("first", "wolf"), m("second", "wolf"), idempotency_key="k")
+    records.until_indexed(2)
+    records.forget("first", "second")
+    records.until_indexed(0)
+    return Records(daemon.restart().client, actor)
+
+
+def test_what_an_owner_without_records_is_given_together_with_others_survives_a_kill(daemon, actor):
+    records = emptied(daemon, actor)
+    other = records.other("tomas")
+    records.add(m("third", "wolf"), m("fourth", "wolf", owner=other))
+    daemon.kill()
+    records = Records(daemon.start().client, actor)
+    assert (records.listed(), records.listed(other)) == (["third"], ["fourth"])
+
+
+def test_what_was_forgotten_stays_so_where_an_owner_has_no_records_left(daemon, actor):
+    records = emptied(daemon, actor)
+    records.add(m("first", "wolf"), m("second", "wolf"), idempotency_key="k")
+    assert records.listed() == []

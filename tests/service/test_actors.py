@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from chat_client import Chat
 from client import failure
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
@@ -174,3 +175,11 @@ def test_a_damaged_actor_is_left_out_of_the_list_and_told_and_the_others_are_the
     told = next(answer.diagnostic for answer in watch if answer.diagnostic.code == "actor_damaged")
     watch.cancel()
     assert told.details["file"].endswith("actor.json")
+
+
+def test_a_list_tells_who_has_a_summary(client, actor):
+    chat = Chat(client)
+    chat.put_summary(actor, "They met in the rain.")
+    assert [info.has_summary for info in listed(client, actor.save_id).actors if info.actor == actor] == [True]
+    chat.clear_summary(actor, idempotency_key="k")
+    assert [info.has_summary for info in listed(client, actor.save_id).actors if info.actor == actor] == [False]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from chat_client import Chat
 from client import failure
+from records_client import Records, m
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
 
@@ -63,6 +64,15 @@ def test_nothing_of_an_erased_actor_is_left_also_in_checkpoints(daemon):
     restore(client, "slot", kept)
     assert client.text(actor("slot", "wolf")) == "stays"
     assert client.read(actor("slot", "traitor")).status == common_pb2.LOAD_STATUS_NOT_FOUND
+
+
+def test_a_rewritten_checkpoint_tells_what_it_still_holds(daemon):
+    records = Records(daemon.client, actor("slot", "traitor"))
+    records.add(m("one"), m("two"), m("three", owner=records.other("wolf")))
+    assert checkpoint(daemon.client, "slot").records == 3
+    daemon.client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=records.actor))
+    listed = daemon.client.saves.ListCheckpoints(save_pb2.ListCheckpointsRequest(save_id="slot")).checkpoints
+    assert [(kept.rewritten, kept.actors, kept.records) for kept in listed] == [(True, 1, 1)]
 
 
 def test_an_actor_that_lives_only_in_a_checkpoint_can_be_erased(daemon):

@@ -10,7 +10,7 @@ import pytest
 from client import MEMORY, failure
 from records_client import Records, m
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, system_pb2
 
 MIRA = common_pb2.Actor(save_id="slot 1", actor_id="mira")
 BRAN = common_pb2.Actor(save_id="slot 1", actor_id="bran")
@@ -313,3 +313,15 @@ def test_an_index_behind_a_link_is_not_used_and_answers_come_from_the_journals(m
     daemon.stop()
     assert list((tmp_path / "outside").iterdir()) == []
     assert "index_unusable" in daemon.stderr
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"crc":"36c635a8","row":{"n":2,"op":"forget","ids":["fi', b'{"crc":"0","row":{"op":"add"']
+)
+def test_a_torn_end_of_a_journal_counts_for_nothing_in_the_list_of_saves(daemon, actor, torn):
+    Records(daemon.client, actor).add(m("first"))
+    assert daemon.stop() == 0
+    (journal,) = daemon.folder.rglob("records.jsonl")
+    journal.write_bytes(journal.read_bytes() + torn)
+    (info,) = daemon.start().client.saves.ListSaves(save_pb2.ListSavesRequest()).saves
+    assert info.records == 1

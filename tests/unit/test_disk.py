@@ -162,6 +162,15 @@ def test_what_a_kill_left_of_a_write_is_written_over(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"1"
 
 
+def test_who_replaces_one_file_at_once_does_so_one_after_another(tmp_path):
+    disk, path = FileDisk(tmp_path), tmp_path / "actor.json"
+    disks = [disk, disk.unsynced()]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: disks[number % 2].replace(path, bytes([number]) * 10_000), range(90)))
+    written = disk.read(path)
+    assert written == written[:1] * 10_000
+
+
 def test_a_new_journal_is_safe_with_its_name_and_a_longer_one_by_itself(tmp_path):
     disk = Recorded(tmp_path)
     disk.append(tmp_path / "a", b"1")
