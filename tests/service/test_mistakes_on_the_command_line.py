@@ -117,6 +117,14 @@ def test_a_folder_whose_name_the_system_refuses_is_told(tmp_path):
     assert (done.returncode, b"Traceback" in done.stderr) == (4, False)
 
 
+@pytest.mark.parametrize("more", [[], ["--port", "0"]], ids=["as a game", "as a person"])
+def test_a_data_folder_that_is_a_file_ends_the_daemon_with_4(tmp_path, more):
+    file = tmp_path / "file"
+    file.touch()
+    done = run("serve", "--data-dir", str(file), "--stdin-lifeline", *more)
+    assert (done.returncode, str(file) in done.stderr.decode()) == (4, True)
+
+
 def test_a_language_that_nobody_knows_is_refused_at_the_start(tmp_path):
     done = run("serve", "--data-dir", str(tmp_path), "--set", "search.language=klingon")
     assert (done.returncode, b"english" in done.stderr) == (2, True)
