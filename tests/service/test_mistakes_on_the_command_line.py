@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 
 import pytest
@@ -149,3 +150,20 @@ def test_after_a_kill_status_says_that_nobody_runs_and_how_to_start(daemon):
     assert (daemon.folder / "daemon.json").exists()
     said = told(run("status", "--data-dir", str(daemon.folder)))
     assert ("no daemon runs" in said, "lorekeeper serve" in said) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["erase", "save", "default", "--yes"], ["stop"]], ids=lambda words: words[0]
+)
+def test_a_copy_of_a_folder_is_not_taken_for_the_one_that_a_daemon_runs_on(daemon, tmp_path, words):
+    mira = common_pb2.Actor(actor_id="mira")
+    daemon.client.write(mira, "The player spared the wolf.")
+    copy = tmp_path / "copy"
+    shutil.copytree(daemon.folder, copy)
+    assert f"no daemon runs on {copy}" in told(run(*words, "--data-dir", str(copy)))
+    assert daemon.client.text(mira) == "The player spared the wolf."
+
+
+def test_a_folder_is_known_by_another_name_of_it(daemon, tmp_path):
+    (tmp_path / "link").symlink_to(daemon.folder)
+    assert run("status", "--data-dir", str(tmp_path / "link")).returncode == 0
