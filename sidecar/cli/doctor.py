@@ -14,14 +14,13 @@ from sidecar.cli.options import as_json, data_dir
 from sidecar.errors import LorekeeperError
 from sidecar.memory.record_salvage import check_records
 from sidecar.memory.salvage import check_document
-from sidecar.saves.checkpoint import checkpoint_from_json
 from sidecar.saves.contents import counts_of
+from sidecar.saves.salvage import whole_checkpoint
 from sidecar.storage.check import Finding, check_format, check_object, findings
 from sidecar.storage.disk import Disk
 from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.folder_lock import FolderLock
 from sidecar.storage.format import FORMAT, stored_format
-from sidecar.storage.json_file import read_json
 
 CHECKS = {
     "document.json": check_document,
@@ -31,7 +30,7 @@ CHECKS = {
     "roles.json": check_roles,
     "backends.json": check_backends,
     "format.json": check_format,
-    "checkpoint.json": check_object(lambda disk, path: checkpoint_from_json(read_json(disk, path) or {})),
+    "checkpoint.json": check_object(whole_checkpoint),
     **dict.fromkeys(("save.json", "settings.json", "groups.json", "actor.json"), check_object(counts_of)),
 }
 

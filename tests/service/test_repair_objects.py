@@ -75,6 +75,11 @@ def test_a_format_file_that_tells_no_format_is_set_aside_and_the_daemon_starts(d
     assert daemon.start().client.text(MIRA) == "The player spared the wolf."
 
 
+def test_a_checkpoint_that_lacks_a_file_is_found(folder):
+    next((folder / "checkpoints").rglob("document.json")).unlink()
+    assert found_by_doctor(folder) == ["checkpoint.json"]
+
+
 def test_a_format_of_a_newer_version_is_left_alone(folder):
     (folder / "format.json").write_text('{"format":99}')
     done = run("repair", "--yes", folder=folder)
