@@ -14,7 +14,7 @@ from sidecar.chat.role_store import RoleStore
 from sidecar.compaction.answers import Answers
 from sidecar.compaction.summaries import summary_from_json
 from sidecar.errors import LorekeeperError
-from sidecar.storage.check import Finding, check_lines, keep_and_replace
+from sidecar.storage.check import Finding, check_lines, set_aside
 from sidecar.storage.disk import Disk
 from sidecar.storage.journal import Journal
 from sidecar.storage.json_file import read_json
@@ -34,7 +34,7 @@ def check_summary(disk: Disk, path: Path) -> Iterator[Finding]:
             file=path.relative_to(disk.root).as_posix(),
             problem=f"the summary cannot be read ({type(error).__name__})",
             remedy="begin without one: the stored history is folded again; keep the damaged file",
-            mend=lambda: _set_aside(disk, path),
+            mend=lambda: set_aside(disk, path),
         )
 
 
@@ -56,7 +56,7 @@ def _check_put(disk: Disk, path: Path, read: Callable[[], object], what: str) ->
             file=path.relative_to(disk.root).as_posix(),
             problem=f"the {what} in it cannot be read",
             remedy=f"begin without them, and put the {what} again; keep the damaged file",
-            mend=lambda: _set_aside(disk, path),
+            mend=lambda: set_aside(disk, path),
         )
 
 
@@ -67,7 +67,3 @@ def _can_be_taken(disk: Disk, path: Path, row: dict[str, Any]) -> bool:
     except (KeyError, TypeError, ValueError):
         return False
     return True
-
-
-def _set_aside(disk: Disk, path: Path) -> None:
-    keep_and_replace(disk, path, None)

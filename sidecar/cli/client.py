@@ -37,14 +37,22 @@ class Client:
             raise click.ClickException(f"{error.details()} ({error.code().name})") from error
 
 
+def running(data_dir: Path) -> Handshake | None:
+    """The handshake of the daemon that runs on the folder.
+
+    None also where one that was killed left it: nobody would answer until the time is up.
+    """
+    import psutil
+
+    found = read_file(data_dir)
+    return found if found is not None and psutil.pid_exists(found.pid) else None
+
+
 @contextmanager
 def connected(data_dir: Path) -> Iterator[Client]:
     """A client of the daemon that runs on ``data_dir``. Raises click.ClickException where none does."""
-    import psutil
-
-    handshake = read_file(data_dir)
-    # A daemon that was killed leaves its file, and nobody would answer until the time is up.
-    if handshake is None or not psutil.pid_exists(handshake.pid):
+    handshake = running(data_dir)
+    if handshake is None:
         raise click.ClickException(f"no daemon runs on {data_dir}; {_start(data_dir)}")
     with grpc.insecure_channel(handshake.address, options=_OPTIONS) as channel:
         try:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from sidecar.chat.salvage import check_backends, check_conversation, check_roles, check_summary
 from sidecar.cli.options import as_json, data_dir
+from sidecar.errors import LorekeeperError
 from sidecar.memory.record_salvage import check_records
 from sidecar.memory.salvage import check_document
-from sidecar.storage.check import Finding, findings
+from sidecar.saves.contents import counts_of
+from sidecar.saves.salvage import whole_checkpoint
+from sidecar.storage.check import Finding, check_format, check_object, findings
+from sidecar.storage.disk import Disk
 from sidecar.storage.file_disk import FileDisk
 from sidecar.storage.folder_lock import FolderLock
-from sidecar.storage.format import FORMAT
-from sidecar.storage.json_file import read_json
+from sidecar.storage.format import FORMAT, stored_format
 
 CHECKS = {
     "document.json": check_document,
@@ -25,6 +29,9 @@ CHECKS = {
     "summary.json": check_summary,
     "roles.json": check_roles,
     "backends.json": check_backends,
+    "format.json": check_format,
+    "checkpoint.json": check_object(whole_checkpoint),
+    **dict.fromkeys(("save.json", "settings.json", "groups.json", "actor.json"), check_object(counts_of)),
 }
 
 
@@ -69,10 +76,15 @@ def _found(folder: Path) -> list[Finding]:
     if not folder.is_dir():
         raise click.ClickException(f"there is no data folder at {folder}")
     disk = FileDisk(folder)
-    stored = read_json(disk, disk.root / "format.json")
-    if stored and int(stored["format"]) > FORMAT:
-        raise click.ClickException(f"format {stored['format']} was written by a newer Lorekeeper; use that one")
+    _refuse_newer(disk)
     return list(findings(disk, CHECKS))
+
+
+def _refuse_newer(disk: Disk) -> None:
+    with suppress(LorekeeperError):  # a format that cannot be read is a finding
+        stored = stored_format(disk)
+        if stored and stored > FORMAT:
+            raise click.ClickException(f"format {stored} was written by a newer Lorekeeper; use that one")
 
 
 def _mended(finding: Finding, *, yes: bool, quiet: bool) -> bool:

@@ -143,13 +143,12 @@ def _actor(parts: dict[str, str]) -> Any:
 
 def _ask(data_dir: Path, method: str, request: Any) -> Any:
     """The answer of the daemon that runs on the folder, or of its services over the files."""
-    from sidecar.cli.client import connected
-    from sidecar.daemon.handshake import read_file
+    from sidecar.cli.client import connected, running
     from sidecar.gen.lorekeeper.v1 import chat_pb2_grpc, compaction_pb2_grpc
 
     if not data_dir.is_dir():
         raise click.ClickException(f"there is no data folder at {data_dir}")
-    if read_file(data_dir) is None:
+    if running(data_dir) is None:
         return _answer_from_files(data_dir, method, request)
     with connected(data_dir) as client:
         stubs = (chat_pb2_grpc.ChatServiceStub, compaction_pb2_grpc.CompactionServiceStub)

@@ -25,12 +25,18 @@ class _Folder(click.Path):
         return super().convert(value, param, ctx)
 
 
-data_dir: Callable[[Any], Any] = click.option(
-    "--data-dir",
-    type=_Folder(file_okay=False, path_type=Path),
-    envvar="LOREKEEPER_DATA_DIR",
-    help="The data folder.  [default: the user's data folder for lorekeeper]",
-    callback=lambda _context, _parameter, value: value or default_data_dir(),
-)
+def _data_dir(*, file_okay: bool) -> Callable[[Any], Any]:
+    return click.option(
+        "--data-dir",
+        type=_Folder(file_okay=file_okay, path_type=Path),
+        envvar="LOREKEEPER_DATA_DIR",
+        help="The data folder.  [default: the user's data folder for lorekeeper]",
+        callback=lambda _context, _parameter, value: value or default_data_dir(),
+    )
+
+
+data_dir = _data_dir(file_okay=False)
+# Of the daemon, whose exit code tells what is wrong with the folder.
+served_data_dir = _data_dir(file_okay=True)
 
 as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")

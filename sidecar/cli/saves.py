@@ -10,6 +10,7 @@ import click
 from sidecar.cli.client import connected
 from sidecar.cli.options import as_json, data_dir
 from sidecar.cli.save_basics import age, confirmed, pages, plain, save_stub, size, sure, the_save
+from sidecar.cli.tables import in_one_line
 from sidecar.gen.lorekeeper.v1 import save_pb2
 
 
@@ -30,7 +31,7 @@ def list_saves(data_dir: Path, as_json: bool) -> None:
         return
     for info in found:
         name = f"  {info.name}" if info.name else ""
-        click.secho(f"{info.save_id}{name}", bold=True)
+        click.secho(in_one_line(f"{info.save_id}{name}"), bold=True)
         click.echo(
             f"  {info.actors} actors, {info.records} records, {info.checkpoints} checkpoints, {size(info.bytes)}, "
             f"changed {age(info.updated.seconds)}, epoch {info.save.epoch}"
@@ -120,7 +121,7 @@ def fork(data_dir: Path, as_json: bool, new_save: str, save: str, **more: str) -
 
 def _show_checkpoint(one: save_pb2.Checkpoint) -> None:
     kind = save_pb2.CheckpointKind.Name(one.kind).removeprefix("CHECKPOINT_KIND_").lower()
-    click.secho(f"{one.checkpoint_id}  {one.name}", bold=True)
+    click.secho(in_one_line(f"{one.checkpoint_id}  {one.name}"), bold=True)
     click.echo(
         f"  {kind}, {age(one.created.seconds)}, {one.actors} actors, {one.records} records, {size(one.bytes)}"
         + (f", {one.moment.timeline_id} at {one.moment.tick}" if one.HasField("moment") else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sidecar.cli.options import data_dir
+from sidecar.cli.options import served_data_dir
 from sidecar.cli.starting import loaded, refuse, start
 from sidecar.daemon.config import printed
 from sidecar.daemon.server import Exit, ServeOptions, Tls
@@ -21,7 +21,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@data_dir
+@served_data_dir
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="TCP port; 0 takes any free one.  [default: 0]")
 @click.option("--parent-pid", type=click.IntRange(1), help="End when this process ends.")
 @click.option("--stdin-lifeline", is_flag=True, help="End when standard input closes: the surest sign of all.")

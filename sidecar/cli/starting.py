@@ -78,6 +78,6 @@ def _plain(arguments: list[str]) -> ServeOptions | None:
             parent_pid = int(value)
         else:
             return None
-    if not data_dir or _is_file(Path(data_dir)):
+    if not data_dir:
         return None
     return ServeOptions(Path(data_dir), parent_pid=parent_pid or None, stdin_lifeline=lifeline)

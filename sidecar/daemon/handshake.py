@@ -45,10 +45,11 @@ def write_file(disk: FileDisk, handshake: Handshake) -> None:
 
 
 def read_file(folder: Path) -> Handshake | None:
-    """The handshake in ``daemon.json``; None where there is none that can be read. It may be stale: ask the daemon."""
+    """The handshake in ``daemon.json``; None where there is none that can be read, or one that came with a copy of the
+    folder of a running daemon, which is another's. It may be stale: ask the daemon."""
     try:
         value = json.loads((folder / FILE).read_bytes())
-        if value["lorekeeper"] != PROTOCOL:
+        if value["lorekeeper"] != PROTOCOL or _are_two(Path(value["data_dir"]), folder):
             return None
         return Handshake(
             address=str(value["address"]),
@@ -60,6 +61,13 @@ def read_file(folder: Path) -> Handshake | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _are_two(told: Path, folder: Path) -> bool:
+    try:
+        return not told.samefile(folder)
+    except OSError:
+        return False  # it was moved, or is seen from another place
 
 
 def announce(handshake: Handshake, *, reused: bool = False) -> None:

@@ -16,7 +16,7 @@ from sidecar.memory.records import EVERYONE, actor_of, actor_row
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.settings import RecordSettings
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.keys import ActorId, ordinal, save_folder
 from sidecar.storage.save_state import SaveStates
 
@@ -160,12 +160,7 @@ def read_groups(disk: Disk, path: Path, save: str) -> SaveGroups:
     try:
         return SaveGroups() if stored is None else _from_json(stored, save)
     except (KeyError, TypeError, ValueError) as error:
-        shown = path.relative_to(disk.root).as_posix()
-        raise Corrupt(
-            f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",
-            reason=Reason.STORAGE_CORRUPT,
-            file=shown,
-        ) from error
+        raise unreadable(disk, path) from error
 
 
 def any_matches(patterns: Iterable[ActorId], who: ActorId) -> bool:

@@ -31,7 +31,7 @@ from sidecar.storage.save_state import about_from_json
 from sidecar.wire import time_to
 
 _Counts = Mapping[str, int]
-_UNREADABLE = (
+UNREADABLE = (
     LorekeeperError,
     ParseError,
     LookupError,
@@ -53,7 +53,7 @@ def checked_contents(disk: Disk, folder: Path) -> Counter[str]:
     for path in _files(disk, folder):
         try:
             counted.update(counts_of(disk, path))
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise invalid(f"'{path.relative_to(folder).as_posix()}' in it cannot be read") from error
     return counted
 

@@ -11,10 +11,11 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from sidecar.errors import Corrupt, LorekeeperError, Reason, Stale
 from sidecar.saves.archive import MANIFEST, Manifest, Packed, is_file, manifest_to_json
+from sidecar.saves.contents import UNREADABLE, counts_of
 from sidecar.storage.disk import Disk
 from sidecar.storage.format import FORMAT
 from sidecar.storage.journal import Journal
-from sidecar.storage.json_file import dump, read_json
+from sidecar.storage.json_file import dump, read_json, unreadable
 from sidecar.storage.keys import save_folder
 
 PIECE_BYTES = 1_048_576
@@ -111,8 +112,12 @@ class Export:
             raise _gone()
 
     def _object(self, path: Path) -> Iterator[bytes]:
-        if read_json(self._disk, path) is None:
-            raise _gone()
+        try:
+            counts_of(self._disk, path)
+        except UNREADABLE as error:
+            if not self._disk.exists(path):
+                raise _gone() from error
+            raise unreadable(self._disk, path) from error
         yield self._disk.read(path)
 
     def _manifest(self, files: dict[str, Packed]) -> bytes:

@@ -23,9 +23,9 @@ from sidecar.saves.save_settings import SaveSettingsStore
 from sidecar.settings import SavesSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, stored_number, write_json
 from sidecar.storage.keys import ordinal
-from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, about_from_json, save_to_json
+from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, save_to_json, stored_about
 from sidecar.storage.timelines import forked, read_as
 
 
@@ -261,7 +261,8 @@ class SaveFiles:
 
     def _take(self, checkpoint: Checkpoint, staged: Path, now: SaveState) -> None:
         self.checkpoints.take(checkpoint, staged)
-        about = about_from_json(read_json(self._disk, staged / SAVE_FILE) or {})
+        path = staged / SAVE_FILE
+        about = stored_about(self._disk, path, read_json(self._disk, path) or {})
         self.stamp(staged, checkpoint.save, SaveState(now.revision + 1, now.epoch + 1), about)
 
     def _forked_before(self, fork: Fork) -> Method | None:
@@ -273,10 +274,13 @@ class SaveFiles:
         if fork.checkpoint_id:
             measured = self.checkpoints.take(self.checkpoints.get(fork.source, fork.checkpoint_id), staged)
         else:
+            self._states.state(fork.source)  # which tells by its own name that a save.json is damaged
             self._parts.quiet(fork.source)
             measured = self._disk.clone(self.layout.live(fork.source), staged)
-        stored = read_json(self._disk, staged / SAVE_FILE) or {}
-        state, about = SaveState(int(stored.get("revision", 0))), about_from_json(stored)
+        path = staged / SAVE_FILE
+        stored = {"revision": 0, **(read_json(self._disk, path) or {})}
+        state = SaveState(stored_number(self._disk, path, stored, "revision"))
+        about = stored_about(self._disk, path, stored)
         timelines = forked(about.timelines, old=fork.old_timeline, new=fork.new_timeline)
         _require_own(timelines, fork.new_timeline)
         method = method_of(measured)

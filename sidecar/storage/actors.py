@@ -14,7 +14,7 @@ from typing import Any
 
 from sidecar.errors import Corrupt, Reason
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.keys import ActorId, actor_folder, ordinal, save_folder
 
 _FORMAT = 1
@@ -85,10 +85,19 @@ class Actors:
         return None if stored is None else _read(stored, save)
 
     def saves(self) -> list[str]:
-        """The ids of all saves that hold anything, sorted."""
+        """The ids of all saves that hold anything, sorted. Raises Corrupt where a ``save.json`` cannot be read."""
         root = self._disk.root / "saves"
-        stored = (read_json(self._disk, root / name / "save.json") for name in self._disk.names(root))
-        return sorted((str(save["save_id"]) for save in stored if save is not None), key=ordinal)
+        folders = (root / name for name in self._disk.names(root))
+        ids = (self._save_in(folder / "save.json") for folder in folders if self._disk.is_folder(folder))
+        return sorted((save for save in ids if save is not None), key=ordinal)
+
+    def _save_in(self, path: Path) -> str | None:
+        stored = read_json(self._disk, path)
+        if stored is None:
+            return None
+        if not isinstance(stored.get("save_id"), str):
+            raise unreadable(self._disk, path)
+        return str(stored["save_id"])
 
     def erase(self, who: ActorId) -> bool:
         """Remove all that is stored in the actor's folder; False where there was nothing."""

@@ -14,10 +14,12 @@ from typing import Any
 
 from sidecar.errors import LorekeeperError
 from sidecar.storage.disk import Disk
+from sidecar.storage.format import stored_format
 from sidecar.storage.journal import encode, whole_rows
 from sidecar.storage.json_file import read_json
 
 _LEFT_OVER = (".tmp", ".partial", ".erased")
+_FILES = (".json", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,11 @@ def findings(disk: Disk, checks: Mapping[str, Check]) -> Iterator[Finding]:
     yield from _open_to_others(disk)
     for path in _files(disk, disk.root):
         if path.is_symlink():
-            yield _link(disk, path)
+            yield _odd(disk, path, "is a link, which is never followed")
         elif path.name.endswith(_LEFT_OVER):
             yield _left_over(disk, path)
+        elif disk.exists(path) and not path.is_file():
+            yield _odd(disk, path, "is no file")
         elif path.relative_to(disk.root).parts[0] == "checkpoints":
             yield from map(_kept_as_it_is, _damage(disk, path, checks))
         else:
@@ -52,7 +56,7 @@ def _damage(disk: Disk, path: Path, checks: Mapping[str, Check]) -> Iterator[Fin
     if path.name in checks:
         yield from checks[path.name](disk, path)
     elif path.suffix == ".json":
-        yield from _unreadable(disk, path)
+        yield from check_object(read_json)(disk, path)
     elif path.suffix == ".jsonl":
         yield from check_lines(disk, path, lambda rows: rows)
 
@@ -60,6 +64,33 @@ def _damage(disk: Disk, path: Path, checks: Mapping[str, Check]) -> Iterator[Fin
 def _kept_as_it_is(finding: Finding) -> Finding:
     """A checkpoint with a changed file would be none any more; what is whole in it can still be restored."""
     return replace(finding, remedy="restore another checkpoint, or restore this one and mend the save then", mend=None)
+
+
+def check_object(read: Callable[[Disk, Path], object]) -> Check:
+    """A check of a file that nothing but ``read`` understands: a finding where it raises, which a person must mend."""
+
+    def check(disk: Disk, path: Path) -> Iterator[Finding]:
+        try:
+            read(disk, path)
+        except Exception as error:
+            known = isinstance(error, LorekeeperError)
+            problem = str(error) if known else f"it does not say what it should ({type(error).__name__})"
+            yield Finding(path.relative_to(disk.root).as_posix(), problem, "restore it from a checkpoint or a backup")
+
+    return check
+
+
+def check_format(disk: Disk, path: Path) -> Iterator[Finding]:
+    """A finding where ``format.json`` does not tell the format; the next start writes it anew."""
+    try:
+        stored_format(disk)
+    except LorekeeperError as error:
+        yield Finding(
+            file=path.relative_to(disk.root).as_posix(),
+            problem=error.message,
+            remedy="begin without it: there has been one format only; keep the damaged file",
+            mend=lambda: set_aside(disk, path),
+        )
 
 
 def check_lines(
@@ -92,6 +123,11 @@ def keep_and_replace(disk: Disk, path: Path, data: bytes | None) -> Path:
     return free
 
 
+def set_aside(disk: Disk, path: Path) -> None:
+    """Move a damaged file to ``repaired/`` and leave nothing in its place."""
+    keep_and_replace(disk, path, None)
+
+
 def _keep_lines(disk: Disk, path: Path, rows: Sequence[dict[str, Any]]) -> None:
     keep_and_replace(disk, path, b"".join(encode([row]) for row in rows))
 
@@ -101,7 +137,7 @@ def _files(disk: Disk, folder: Path) -> Iterator[Path]:
         path = folder / name
         if name in ("repaired", "backups", "logs") and folder == disk.root:
             continue
-        if disk.is_folder(path) and not name.endswith(_LEFT_OVER):
+        if disk.is_folder(path) and not name.endswith((*_LEFT_OVER, *_FILES)):
             yield from _files(disk, path)
         else:
             yield path
@@ -115,18 +151,11 @@ def _open_to_others(disk: Disk) -> Iterator[Finding]:
         )
 
 
-def _link(disk: Disk, path: Path) -> Finding:
+def _odd(disk: Disk, path: Path, problem: str) -> Finding:
     shown = path.relative_to(disk.root).as_posix()
-    return Finding(shown, "is a link, which is never followed", "put the real file or folder in its place")
+    return Finding(shown, problem, "put the real file or folder in its place")
 
 
 def _left_over(disk: Disk, path: Path) -> Finding:
     shown = path.relative_to(disk.root).as_posix()
     return Finding(shown, "was left by a write that did not end", "remove it", lambda: disk.remove(path))
-
-
-def _unreadable(disk: Disk, path: Path) -> Iterator[Finding]:
-    try:
-        read_json(disk, path)
-    except LorekeeperError as error:
-        yield Finding(path.relative_to(disk.root).as_posix(), error.message, "restore it from a checkpoint or a backup")

@@ -14,6 +14,7 @@ from sidecar.errors import NotReady, Reason
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, stored_number, write_json
 
+_FILE = "format.json"
 # What is authoritative and so is copied before a migration; everything else can be built again.
 _AUTHORITATIVE = ("saves", "checkpoints", "roles.json", "backends.json", "answers.jsonl")
 
@@ -36,9 +37,8 @@ def open_format(disk: Disk, *, current: int = FORMAT, migrations: Sequence[Migra
     Raises NotReady (FORMAT_TOO_NEW) for a folder that a newer version wrote, and Corrupt where ``format.json`` does not
     tell the format; nothing is changed then.
     """
-    path = disk.root / "format.json"
-    stored = read_json(disk, path)
-    found = current if stored is None else stored_number(disk, path, stored, "format")
+    stored = stored_format(disk)
+    found = current if stored is None else stored
     if found > current:
         raise NotReady(
             f"the data folder has format {found}, this version knows up to {current}; use a newer Lorekeeper",
@@ -47,13 +47,20 @@ def open_format(disk: Disk, *, current: int = FORMAT, migrations: Sequence[Migra
             known=current,
         )
     if stored is None:
-        write_json(disk, path, {"format": current})
+        write_json(disk, disk.root / _FILE, {"format": current})
     for migration in migrations:
         if migration.to > found:
             _back_up(disk, found)
             migration.change(disk)
-            write_json(disk, path, {"format": migration.to})
+            write_json(disk, disk.root / _FILE, {"format": migration.to})
     return found, current
+
+
+def stored_format(disk: Disk) -> int | None:
+    """The format that the folder tells; None where it tells none yet. Raises Corrupt where that cannot be read."""
+    path = disk.root / _FILE
+    stored = read_json(disk, path)
+    return None if stored is None else stored_number(disk, path, stored, "format")
 
 
 def _back_up(disk: Disk, found: int) -> None:

@@ -22,9 +22,9 @@ def read_json(disk: Disk, path: Path) -> dict[str, Any] | None:
     try:
         value = as_written(data)
     except (ValueError, RecursionError) as error:
-        raise _unreadable(disk, path) from error
+        raise unreadable(disk, path) from error
     if not isinstance(value, dict):
-        raise _unreadable(disk, path)
+        raise unreadable(disk, path)
     return value
 
 
@@ -32,7 +32,7 @@ def stored_number(disk: Disk, path: Path, stored: Mapping[str, Any], name: str) 
     """The whole number under ``name`` in what was read from ``path``. Raises Corrupt where there is none."""
     value = stored.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _unreadable(disk, path)
+        raise unreadable(disk, path)
     return value
 
 
@@ -80,7 +80,8 @@ def _no_number(name: str) -> None:
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_names, parse_constant=_no_number)
 
 
-def _unreadable(disk: Disk, path: Path) -> Corrupt:
+def unreadable(disk: Disk, path: Path) -> Corrupt:
+    """What to raise where ``path`` does not hold what it should."""
     shown = path.relative_to(disk.root).as_posix()
     return Corrupt(
         f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",

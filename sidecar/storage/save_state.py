@@ -17,7 +17,7 @@ from typing import Any
 
 from sidecar.errors import LorekeeperError, Reason, Stale
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, stored_number, write_json
+from sidecar.storage.json_file import read_json, stored_number, unreadable, write_json
 from sidecar.storage.keys import save_folder
 
 _AHEAD = 1_000
@@ -127,7 +127,9 @@ class SaveStates:
         if stored is None:
             return None
         revision, epoch = (stored_number(self._disk, self._path(save), stored, name) for name in ("revision", "epoch"))
-        return self._open.setdefault(save, _Open(revision, epoch, revision, about_from_json(stored)))
+        return self._open.setdefault(
+            save, _Open(revision, epoch, revision, stored_about(self._disk, self._path(save), stored))
+        )
 
     def _create(self, save: str) -> _Open:
         self._disk.make_folder(self._path(save).parent)
@@ -157,6 +159,14 @@ def save_to_json(save: str, state: SaveState, about: SaveAbout) -> dict[str, Any
         "timelines": dict(about.timelines),
         "forked_by": dict(about.forked_by),
     }
+
+
+def stored_about(disk: Disk, path: Path, stored: Mapping[str, Any]) -> SaveAbout:
+    """The same of what was read from ``path``. Raises Corrupt where it cannot be read."""
+    try:
+        return about_from_json(stored)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise unreadable(disk, path) from error
 
 
 def about_from_json(stored: Mapping[str, Any]) -> SaveAbout:

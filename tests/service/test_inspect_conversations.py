@@ -26,7 +26,7 @@ def inspect(folder, *arguments, check=True):
     )
 
 
-@pytest.fixture(params=["with a daemon", "without a daemon"])
+@pytest.fixture(params=["with a daemon", "without a daemon", "after a kill"])
 def told(request, daemon):
     """A folder where Mira has talked."""
     chat = Chat(daemon.client)
@@ -35,6 +35,8 @@ def told(request, daemon):
     daemon.client.write(ACTOR, "Ada likes fish.")
     if request.param == "without a daemon":
         assert daemon.stop() == 0
+    if request.param == "after a kill":
+        daemon.kill()
     return daemon.folder
 
 

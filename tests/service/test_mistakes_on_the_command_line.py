@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 
 import pytest
@@ -117,6 +118,14 @@ def test_a_folder_whose_name_the_system_refuses_is_told(tmp_path):
     assert (done.returncode, b"Traceback" in done.stderr) == (4, False)
 
 
+@pytest.mark.parametrize("more", [[], ["--port", "0"]], ids=["as a game", "as a person"])
+def test_a_data_folder_that_is_a_file_ends_the_daemon_with_4(tmp_path, more):
+    file = tmp_path / "file"
+    file.touch()
+    done = run("serve", "--data-dir", str(file), "--stdin-lifeline", *more)
+    assert (done.returncode, str(file) in done.stderr.decode()) == (4, True)
+
+
 def test_a_language_that_nobody_knows_is_refused_at_the_start(tmp_path):
     done = run("serve", "--data-dir", str(tmp_path), "--set", "search.language=klingon")
     assert (done.returncode, b"english" in done.stderr) == (2, True)
@@ -141,3 +150,20 @@ def test_after_a_kill_status_says_that_nobody_runs_and_how_to_start(daemon):
     assert (daemon.folder / "daemon.json").exists()
     said = told(run("status", "--data-dir", str(daemon.folder)))
     assert ("no daemon runs" in said, "lorekeeper serve" in said) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["erase", "save", "default", "--yes"], ["stop"]], ids=lambda words: words[0]
+)
+def test_a_copy_of_a_folder_is_not_taken_for_the_one_that_a_daemon_runs_on(daemon, tmp_path, words):
+    mira = common_pb2.Actor(actor_id="mira")
+    daemon.client.write(mira, "The player spared the wolf.")
+    copy = tmp_path / "copy"
+    shutil.copytree(daemon.folder, copy)
+    assert f"no daemon runs on {copy}" in told(run(*words, "--data-dir", str(copy)))
+    assert daemon.client.text(mira) == "The player spared the wolf."
+
+
+def test_a_folder_is_known_by_another_name_of_it(daemon, tmp_path):
+    (tmp_path / "link").symlink_to(daemon.folder)
+    assert run("status", "--data-dir", str(tmp_path / "link")).returncode == 0

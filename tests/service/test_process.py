@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from client import append, failure
 from daemon_process import END_SECONDS, clean_environment, command, wait_for_file
 from grpc_health.v1 import health_pb2
 
+from sidecar.daemon.handshake import read_file
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
 
 ACTOR = common_pb2.Actor(actor_id="mira")
@@ -258,6 +260,13 @@ def test_a_second_start_attaches_and_serves_nobody_else(daemon, make_daemon):
     assert second.handshake == {**daemon.handshake, "reused": True}
     assert second.wait() == 0
     assert daemon.client.write(ACTOR, "one").version == 1
+
+
+def test_the_line_in_a_copy_of_a_folder_leads_nobody_to_the_daemon_of_the_original(daemon, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(daemon.folder, copy)
+    assert read_file(daemon.folder).pid == daemon.pid
+    assert read_file(copy) is None
 
 
 def test_a_stale_file_with_the_pid_of_another_program_fools_nobody(make_daemon, tmp_path):

@@ -95,3 +95,10 @@ def test_a_question_stands_beside_what_a_program_reads(daemon):
     result = CliRunner().invoke(lorekeeper, words, input="y\n")
     assert json.loads(result.stdout)["documents"] == "1"
     assert "1 documents" in result.stderr
+
+
+def test_the_name_of_a_checkpoint_is_one_line_and_steers_no_terminal(daemon, lore):
+    daemon.client.write(MIRA, "then")
+    lore("checkpoint", "--save", "slot 1", "--name", "before\nthe \x1b[31mduel")
+    shown = lore("saves checkpoints", "--save", "slot 1")
+    assert ("before the  [31mduel" in shown, len(shown.splitlines())) == (True, 2)

@@ -27,6 +27,10 @@ public sealed class NpcRecords
         (await AddAsync([memory], cancellation).ConfigureAwait(false))[0];
 
     /// <summary>Remembers several things, all or none.</summary>
+    /// <remarks>
+    /// What else became of them, such as how many records a retention dropped for them and where one has more text than
+    /// can be found by words, is in the answer of <see cref="Lorekeeper.Calls.Memory"/>.AddRecordsAsync.
+    /// </remarks>
     /// <returns>Their ids, in order.</returns>
     public async Task<IReadOnlyList<string>> AddAsync(
         IEnumerable<Remembrance> memories, CancellationToken cancellation = default)
