@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,20 +28,39 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
+class _Writing:
+    """Whether the system takes writes, for all disks on one data folder: one may see what another one ends."""
+
+    def __init__(self, hear: Callable[[bool], None]) -> None:
+        self._hear = hear
+        self._works = True
+
+    def tell(self, *, works: bool) -> None:
+        """Pass on what has changed."""
+        if self._works != works:
+            self._works = works
+            self._hear(works)
+
+
 class FileDisk:
     """The data folder. ``durable=False`` leaves out fsync (durability = "relaxed").
 
     ``writable`` hears False when the system begins to refuse writes, and True at the first that works again.
+    ``writing`` is what another disk on the same folder knows of that already.
     """
 
     def __init__(
-        self, root: Path, *, durable: bool = True, writable: Callable[[bool], None] = lambda _writable: None
+        self,
+        root: Path,
+        *,
+        durable: bool = True,
+        writable: Callable[[bool], None] = lambda _writable: None,
+        writing: _Writing | None = None,
     ) -> None:
         self.root = Path(os.path.realpath(root))
         self._inside = str(self.root) + os.sep
         self._durable = durable
-        self._writable = writable
-        self._refused = False
+        self._writing = writing or _Writing(writable)
 
     def exists(self, path: Path) -> bool:
         return os.path.lexists(path)
@@ -83,12 +102,46 @@ class FileDisk:
         with self._told(path, writing=True):
             try:
                 self._write_new(temporary, data)
-                os.replace(temporary, path)
+                self._put_or_undo(temporary, path)
             except BaseException:
-                temporary.unlink(missing_ok=True)
+                with suppress(OSError):  # what is left of it is written over, or found by 'doctor'
+                    temporary.unlink(missing_ok=True)
                 raise
-            self._sync_folder(path.parent)
-        self._tell(writable=True)
+        self._writing.tell(works=True)
+
+    def _put_or_undo(self, temporary: Path, path: Path) -> None:
+        """Rename ``temporary``. A folder that cannot be made safe then gets its old file back: who is told of an error
+        has changed nothing."""
+        old = self._kept_open(path)
+        try:
+            os.replace(temporary, path)
+            try:
+                self._sync_folder(path.parent)
+            except OSError:
+                self._put_back(path, old)
+                raise
+        finally:
+            if old is not None:
+                os.close(old)
+
+    def _kept_open(self, path: Path) -> int | None:
+        """The file that is about to be replaced, where folders are made safe; None where there is none."""
+        if not self._durable or os.name == "nt":
+            return None
+        try:
+            return os.open(path, os.O_RDONLY | _NO_FOLLOW)
+        except OSError:  # nothing, or a link, which was replaced and is not followed
+            return None
+
+    def _put_back(self, path: Path, old: int | None) -> None:
+        with suppress(OSError):  # a disk that takes nothing at all keeps what it has
+            if old is None:
+                path.unlink()
+                return
+            temporary = path.with_name(path.name + ".tmp")
+            with os.fdopen(os.dup(old), "rb") as file:
+                self._write_new(temporary, file.read())
+            os.replace(temporary, path)
 
     def _write_new(self, path: Path, data: bytes) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY
@@ -110,12 +163,15 @@ class FileDisk:
             descriptor = self._open_apart(path, flags)
             try:
                 offset = os.fstat(descriptor).st_size
-                self._append_or_undo(descriptor, data, offset, sync=sync)
+                with self._undone(descriptor, offset):
+                    _write_all(descriptor, data)
+                    if sync:
+                        self._sync_file(descriptor)
+                    if sync and offset == 0:
+                        self._sync_folder(path.parent)
             finally:
                 os.close(descriptor)
-            if sync and offset == 0:
-                self._sync_folder(path.parent)
-        self._tell(writable=True)
+        self._writing.tell(works=True)
         return offset
 
     def _open_apart(self, path: Path, flags: int) -> int:
@@ -127,17 +183,17 @@ class FileDisk:
         self.replace(path, self.read(path))
         return os.open(path, flags, 0o600)
 
-    def _append_or_undo(self, descriptor: int, data: bytes, offset: int, *, sync: bool) -> None:
+    @contextmanager
+    def _undone(self, descriptor: int, length: int) -> Iterator[None]:
+        """Cut the file back to ``length`` where adding to it fails."""
         try:
-            _write_all(descriptor, data)
-            if sync:
-                self._sync_file(descriptor)
+            yield
         except BaseException:
-            os.ftruncate(descriptor, offset)
+            os.ftruncate(descriptor, length)
             raise
 
     def sync(self, path: Path) -> None:
-        with self._told(path):
+        with self._told(path, writing=True):
             descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
             try:
                 self._sync_file(descriptor)
@@ -146,11 +202,12 @@ class FileDisk:
             self._sync_folder(path.parent)
 
     def unsynced(self) -> Disk:
-        return FileDisk(self.root, durable=False)
+        return FileDisk(self.root, durable=False, writing=self._writing)
 
     def sync_all(self, paths: Iterable[Path]) -> None:
         files = list(map(str, paths))
-        self._sync_paths([*files, *{str(Path(file).parent) for file in files}])
+        with self._told(self.root, writing=True):
+            self._sync_paths([*files, *{str(Path(file).parent) for file in files}])
 
     def truncate(self, path: Path, length: int) -> None:
         self._refuse_links(path)
@@ -167,8 +224,13 @@ class FileDisk:
         self._refuse_links(new.parent)
         with self._told(new, writing=True):
             os.replace(old, new)
-            for folder in {old.parent, new.parent}:
-                self._sync_folder(folder)
+            try:
+                for folder in {old.parent, new.parent}:
+                    self._sync_folder(folder)
+            except OSError:
+                with suppress(OSError):
+                    os.replace(new, old)
+                raise
 
     def make_folder(self, path: Path) -> None:
         if self.is_folder(path):
@@ -221,7 +283,7 @@ class FileDisk:
             return TreeWalk(self._refuse_link).measure(folders)
 
     def below(self, folder: Path) -> Disk:
-        return FileDisk(folder, durable=self._durable, writable=self._writable)
+        return FileDisk(folder, durable=self._durable, writing=self._writing)
 
     def _sync_paths(self, paths: Sequence[str]) -> None:
         """Make many files and folders safe. One by one, a thousand take as long as a thousand writes."""
@@ -270,11 +332,6 @@ class FileDisk:
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
 
-    def _tell(self, *, writable: bool) -> None:
-        if self._refused == writable:
-            self._refused = not writable
-            self._writable(writable)
-
     @contextmanager
     def _told(self, path: Path, *, writing: bool = False) -> Iterator[None]:
         """Turn the system's refusals into errors that say what to do; a missing file stays FileNotFoundError.
@@ -287,7 +344,7 @@ class FileDisk:
             raise
         except OSError as error:
             if writing and error.errno in _FULL | _READ_ONLY:
-                self._tell(writable=False)
+                self._writing.tell(works=False)
             raise disk_error(error, self._shown(path)) from error
 
 

@@ -328,3 +328,64 @@ def test_a_session_loses_nothing_while_other_folders_are_moved_and_removed(tmp_p
             one.result()
     assert len(disk.names(tmp_path / "kept")) == 900
     assert disk.names(tmp_path) == ["kept"]
+
+
+class NoFolder(FileDisk):
+    """A disk that does every write and then, while ``fails``, cannot make the folder safe."""
+
+    fails = True
+
+    def _sync_folder(self, path):
+        if self.fails:
+            raise OSError(errno.EIO, "the folder is not safe")
+        super()._sync_folder(path)
+
+
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_a_file_whose_folder_cannot_be_made_safe_is_as_it_was(tmp_path, old):
+    if old is not None:
+        (tmp_path / "a").write_bytes(old)
+    disk = NoFolder(tmp_path)
+    with pytest.raises(Unavailable):
+        disk.replace(tmp_path / "a", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == ({} if old is None else {"a": old})
+
+
+def test_a_new_journal_whose_folder_cannot_be_made_safe_holds_nothing_and_is_begun_again(tmp_path):
+    disk = NoFolder(tmp_path)
+    with pytest.raises(Unavailable):
+        disk.append(tmp_path / "a", b"1")
+    disk.fails = False
+    assert disk.append(tmp_path / "a", b"2") == 0
+    assert (tmp_path / "a").read_bytes() == b"2"
+
+
+def test_a_folder_whose_move_cannot_be_made_safe_is_where_it_was(tmp_path):
+    (tmp_path / "x").mkdir()
+    with pytest.raises(Unavailable):
+        NoFolder(tmp_path).rename(tmp_path / "x", tmp_path / "y")
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_files_that_cannot_be_made_safe_together_are_told(tmp_path, monkeypatch):
+    disk = FileDisk(tmp_path)
+    disk.unsynced().replace(tmp_path / "a", b"1")
+    monkeypatch.setattr(os, "fsync", refuses)
+    with pytest.raises(LimitReached) as caught:
+        disk.sync_all([tmp_path / "a"])
+    assert caught.value.reason == Reason.STORAGE_FULL
+
+
+def refuses(descriptor):
+    raise OSError(errno.ENOSPC, "full")
+
+
+@pytest.mark.parametrize("part", [lambda disk: disk.below(disk.root), lambda disk: disk.unsynced()])
+def test_what_one_part_of_a_disk_was_refused_another_part_that_writes_ends(tmp_path, monkeypatch, part):
+    heard = []
+    disk = FileDisk(tmp_path, writable=heard.append)
+    with monkeypatch.context() as full, pytest.raises(LimitReached):
+        full.setattr(os, "write", lambda descriptor, data: refuses(descriptor))
+        part(disk).replace(tmp_path / "a", b"1")
+    disk.replace(tmp_path / "a", b"1")
+    assert heard == [False, True]
