@@ -143,8 +143,10 @@ class SaveFiles:
             return SaveState(revision, 1 + max((state.epoch for state in kept), default=0))
 
     def checkpoint(self, save: str, wish: Wish) -> Checkpoint:
-        """Keep the save as it is; one that holds nothing is made. Raises LimitReached, Corrupt."""
+        """Keep the save as it is; one that holds nothing is made. Raises LimitReached, Corrupt, and NotFound for one
+        whose folder was removed under the daemon."""
         self._states.ensure(save)
+        self.require(save)
         self._parts.quiet(save)
         return self.checkpoints.create(
             save,
@@ -155,9 +157,9 @@ class SaveFiles:
 
     def restore(
         self, save: str, checkpoint_id: str, wish: Wish, *, expected_epoch: int | None = None
-    ) -> tuple[Checkpoint, Checkpoint]:
-        """Make the save what it was; the checkpoint, and what the save was before. Raises Stale, NotFound, NotReady,
-        Corrupt."""
+    ) -> tuple[Checkpoint, Checkpoint | None]:
+        """Make the save what it was; the checkpoint, and what the save was before (None: its folder was gone). Raises
+        Stale, NotFound, NotReady, Corrupt."""
         checkpoint = self.checkpoints.get(save, checkpoint_id)
         state = self.last_state(save)
         if expected_epoch is not None and expected_epoch != state.epoch:
@@ -168,7 +170,6 @@ class SaveFiles:
                 current_epoch=state.epoch,
             )
         safety = self.exchange(save, lambda staged: self._take(checkpoint, staged, state), wish)
-        assert safety is not None
         return checkpoint, safety
 
     def exchange(self, save: str, prepare: Callable[[Path], None], wish: Wish | None) -> Checkpoint | None:

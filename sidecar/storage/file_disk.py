@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from sidecar.errors import Corrupt, LimitReached, LorekeeperError, NotReady, Reason, Unavailable
 from sidecar.storage.cloning import Measured, TreeWalk
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, folder_gone
 
 # Up to so many files and folders are made safe one by one.
 _FEW = 32
@@ -336,11 +336,13 @@ class FileDisk:
     def _told(self, path: Path, *, writing: bool = False) -> Iterator[None]:
         """Turn the system's refusals into errors that say what to do; a missing file stays FileNotFoundError.
 
-        With ``writing``, notice when the system begins to refuse writes.
+        With ``writing``, notice when the system begins to refuse writes, and tell of a folder that is gone.
         """
         try:
             yield
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if writing and not os.path.lexists(path.parent):
+                raise folder_gone(self._shown(path)) from error
             raise
         except OSError as error:
             if writing and error.errno in _FULL | _READ_ONLY:
