@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sidecar.errors import AlreadyExists, InvalidInput, LorekeeperError, NotFound, Reason, Stale
@@ -74,7 +75,10 @@ class SaveFiles:
         limits: SavesSettings,
         *,
         clock: Callable[[], float] = time.time,
+        hold: Callable[[str, Callable[[], None]], None] = lambda save, settle: None,
     ) -> None:
+        """``hold`` is told a save that nobody may use until what it is given has been called without an error."""
+        self._hold = hold
         self._disk = disk
         self._actors = actors
         self._states = states
@@ -194,6 +198,12 @@ class SaveFiles:
             self.exchanges.put(save, safety=safety)
         finally:
             self._forget(save)
+            if self.exchanges.unsettled(save):
+                self._hold(save, partial(self._settle_exchange, save))
+
+    def _settle_exchange(self, save: str) -> None:
+        self.exchanges.settle(save)
+        self._forget(save)
 
     def keep_newest(self, save: str, kind: Kind, count: int) -> None:
         """Set the older checkpoints of a kind aside; :meth:`sweep` removes them."""
