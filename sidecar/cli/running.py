@@ -13,7 +13,7 @@ from sidecar.cli.client import connected
 from sidecar.cli.options import as_json, data_dir
 
 if TYPE_CHECKING:
-    from sidecar.daemon.lifeline import ParentProcess
+    from sidecar.daemon.lifeline import OtherProcess
 
 # Longer than the longest daemon.drain_seconds.
 _MOST_SECONDS = 330
@@ -68,11 +68,11 @@ def status(data_dir: Path, as_json: bool) -> None:
 @as_json
 def stop(data_dir: Path, as_json: bool) -> None:
     """Ask the daemon on a data folder to end, and wait until it has."""
-    from sidecar.daemon.lifeline import ParentProcess
+    from sidecar.daemon.lifeline import OtherProcess
     from sidecar.gen.lorekeeper.v1 import system_pb2, system_pb2_grpc
 
     with connected(data_dir) as client:
-        daemon = ParentProcess.find(client.handshake.pid)
+        daemon = OtherProcess.find(client.handshake.pid)
         system = system_pb2_grpc.SystemServiceStub(client.channel)
         answer = client.call(system.Shutdown, system_pb2.ShutdownRequest(reason="lorekeeper stop"))
     if daemon is not None:
@@ -83,7 +83,7 @@ def stop(data_dir: Path, as_json: bool) -> None:
         click.echo(f"The daemon (process {client.handshake.pid}) has ended.")
 
 
-def _wait_for_end_of(daemon: ParentProcess) -> None:
+def _wait_for_end_of(daemon: OtherProcess) -> None:
     deadline = time.monotonic() + _MOST_SECONDS
     while daemon.lives():
         if time.monotonic() > deadline:

@@ -24,14 +24,14 @@ def watch_standard_input(closed: Callable[[], object]) -> None:
 
 
 @dataclass(frozen=True)
-class ParentProcess:
+class OtherProcess:
     """A process, told from a later one with the same id by its start time."""
 
     pid: int
     started: float
 
     @classmethod
-    def find(cls, pid: int) -> ParentProcess | None:
+    def find(cls, pid: int) -> OtherProcess | None:
         """The process that has this id now; None where there is none."""
         import psutil
 
@@ -55,7 +55,7 @@ class ParentProcess:
 
 async def parent_ended(pid: int, *, poll_seconds: float) -> None:
     """Return once the process ``pid``, as it is now, has ended."""
-    parent = await asyncio.to_thread(ParentProcess.find, pid)
+    parent = await asyncio.to_thread(OtherProcess.find, pid)
     # No system tells of the end of a process that is not a child, so it is looked at.
     while parent is not None and parent.lives():  # noqa: ASYNC110
         await asyncio.sleep(poll_seconds)

@@ -82,7 +82,15 @@ class SaveRooms:
     def files(self) -> SaveFiles:
         from sidecar.saves.save_files import SaveFiles
 
-        return SaveFiles(self._disk, self._actors, self._saves, self.settings, self.parts, self._config.saves)
+        return SaveFiles(
+            self._disk,
+            self._actors,
+            self._saves,
+            self.settings,
+            self.parts,
+            self._config.saves,
+            hold=self._gate.hold,
+        )
 
     @cached_property
     def actor_copies(self) -> ActorCopies:

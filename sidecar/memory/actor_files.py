@@ -112,10 +112,18 @@ class ActorFiles:
         if removed is not None:
             self._saves.changed(who.save)
         vectors = self._vectors.remove(who.save, texts)
-        self._actors.erase(who)
-        for part in self._parts:
-            part.erased(who)
+        try:
+            self._actors.erase(who)
+        finally:
+            self._follow(who)
         return removed and removed | {"vectors": vectors}
+
+    def _follow(self, who: ActorId) -> None:
+        """Have every room forget an actor whose folder is gone, also where the disk kept some of its bytes: what is
+        read from memory is what a restart would find."""
+        if not self._disk.exists(self._actors.folder(who)):
+            for part in self._parts:
+                part.erased(who)
 
     def _damaged(self, error: Corrupt) -> None:
         self._report(Diagnostic("actor_damaged", error.message, Severity.ERROR, error.metadata))

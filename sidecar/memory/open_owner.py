@@ -48,6 +48,8 @@ class OpenOwner:
         self._ensure = ensure
         self._report = report
         self._records = OwnerRecords(who.save) if new else None
+        #: Whether text that was forgotten still lies in the journal.
+        self.holds_forgotten = False
         self._dead_bytes = 0
         self._size = 0
 
@@ -124,6 +126,7 @@ class OpenOwner:
         spans = self._journal.rewrite(rows)
         self.deferred.clear()
         self._dead_bytes = 0
+        self.holds_forgotten = False
         self._place(rows, spans)
 
     def worth_compacting(self) -> bool:
@@ -132,6 +135,7 @@ class OpenOwner:
 
     def forgetting(self, entries: Sequence[Entry]) -> None:
         """Count the bytes of entries that are about to be forgotten."""
+        self.holds_forgotten = True
         self._dead_bytes += sum(entry.length for entry in entries)
 
     def _write(self, journal: Journal, rows: list[dict[str, Any]]) -> None:
@@ -176,6 +180,7 @@ class OpenOwner:
             except (KeyError, TypeError, ValueError) as error:
                 raise self._corrupt(line.offset) from error
             self._size = line.end
+            self.holds_forgotten = self.holds_forgotten or line.row["op"] == "forget"
             if line.row["op"] == "gone":
                 self._dead_bytes -= line.length
 

@@ -217,12 +217,12 @@ class RecordStore:
         with self.opened(who) as owner:
             entries = owner.records().entries
             known = [record_id for record_id in dict.fromkeys(ids) if record_id in entries]
-            if not known:
-                return 0
-            revision = self._states.changed(who.save).revision
-            owner.forgetting([entries[record_id] for record_id in known])
-            self._append(owner, [forget_row(known, revision)])
-            if at_once or owner.worth_compacting():
+            if known:
+                revision = self._states.changed(who.save).revision
+                owner.forgetting([entries[record_id] for record_id in known])
+                self._append(owner, [forget_row(known, revision)])
+            # Also what an earlier call forgot whose disk failed behind the first half of it.
+            if owner.holds_forgotten and (at_once or owner.worth_compacting()):
                 owner.compact(most_gone=self._limits.kept_answers)
                 self._open.save(who.save).note(owner)
             return len(known)

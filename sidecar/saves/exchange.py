@@ -17,9 +17,12 @@ These are renames within one disk: they need no room, and a reader finds one sta
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sidecar.errors import LorekeeperError
 from sidecar.saves.checkpoint import Checkpoint, checkpoint_to_json
 from sidecar.saves.layout import CHECKPOINT_FILE, ERASING, FILES, Layout
 from sidecar.storage.disk import Disk
@@ -56,6 +59,20 @@ class Exchanges:
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
         self._layout = layout
+        self._unsettled: set[str] = set()
+        self._settling = threading.Lock()
+
+    def unsettled(self, save: str) -> bool:
+        """Whether the disk failed in the middle of an exchange and when it was to be taken back: until
+        :meth:`settle` nobody may use the save."""
+        return save in self._unsettled
+
+    def settle(self, save: str) -> None:
+        """Take an unsettled exchange back, or end it where the save is exchanged already. Raises what the disk does."""
+        with self._settling:
+            if save in self._unsettled:
+                self._undo(self._places(save))
+                self._unsettled.discard(save)
 
     def begin(self, save: str) -> Path:
         """Where to prepare what the save is to become: a folder that does not exist yet, within one that does."""
@@ -65,8 +82,9 @@ class Exchanges:
         return places.new
 
     def cancel(self, save: str) -> None:
-        """Forget what was prepared."""
-        self._disk.remove(self._places(save).stage)
+        """Forget what was prepared; what is unsettled stays, it may hold all that there is of the save."""
+        if save not in self._unsettled:
+            self._disk.remove(self._places(save).stage)
 
     def put(self, save: str, *, safety: Checkpoint | None) -> None:
         """Make the save what was prepared. What it was is kept as ``safety``, or gone."""
@@ -76,7 +94,14 @@ class Exchanges:
         self._disk.make_folder(places.old)
         if safety is not None:
             write_json(self._disk, places.old / CHECKPOINT_FILE, checkpoint_to_json(safety))
-        self._commit(places, keep=safety.checkpoint_id if safety else "")
+        try:
+            self._commit(places, keep=safety.checkpoint_id if safety else "")
+        except BaseException:
+            if self._disk.exists(places.intent):
+                self._unsettled.add(save)
+                with suppress(LorekeeperError, OSError):
+                    self.settle(save)
+            raise
 
     def recover(self) -> list[str]:
         """End what was intended and remove what was not, after a kill; the names of the folders that were ended."""
@@ -93,15 +118,12 @@ class Exchanges:
 
     def _commit(self, places: _Places, *, keep: str) -> None:
         write_json(self._disk, places.intent, {"format": _FORMAT, "keep": keep})
-        try:
-            self._finish(places)
-        except BaseException:
-            self._undo(places)
-            raise
+        self._finish(places)
 
     def _finish(self, places: _Places) -> None:
         disk, intent = self._disk, read_json(self._disk, places.intent) or {}
         if disk.exists(places.new):
+            self._remove_made_since(places)
             if disk.exists(places.live):
                 disk.rename(places.live, places.old / FILES)
             disk.rename(places.new, places.live)
@@ -110,13 +132,21 @@ class Exchanges:
         disk.remove(places.stage)
 
     def _undo(self, places: _Places) -> None:
-        """The disk failed between two renames: go back if the save is not exchanged yet, else leave it to the start."""
+        """The disk failed between two renames: go back if the save is not exchanged yet, else end it."""
         disk = self._disk
         if disk.exists(places.new):
-            if disk.exists(places.old / FILES) and not disk.exists(places.live):
+            self._remove_made_since(places)
+            if disk.exists(places.old / FILES):
                 disk.rename(places.old / FILES, places.live)
             disk.remove(places.intent)
             disk.remove(places.stage)
+        elif disk.exists(places.intent):
+            self._finish(places)
+
+    def _remove_made_since(self, places: _Places) -> None:
+        """Remove a folder that came about while the save was under way: nobody was let in, so it holds nothing."""
+        if self._disk.exists(places.old / FILES):
+            self._disk.remove(places.live)
 
     def _places(self, save: str) -> _Places:
         return _Places(self._layout.exchange(save), self._layout.live(save), self._layout.checkpoints(save))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sidecar.errors import AlreadyExists, InvalidInput, LorekeeperError, NotFound, Reason, Stale
@@ -75,7 +76,10 @@ class SaveFiles:
         limits: SavesSettings,
         *,
         clock: Callable[[], float] = time.time,
+        hold: Callable[[str, Callable[[], None]], None] = lambda save, settle: None,
     ) -> None:
+        """``hold`` is told a save that nobody may use until what it is given has been called without an error."""
+        self._hold = hold
         self._disk = disk
         self._actors = actors
         self._states = states
@@ -145,8 +149,10 @@ class SaveFiles:
             return SaveState(revision, 1 + max((state.epoch for state in kept), default=0))
 
     def checkpoint(self, save: str, wish: Wish) -> Checkpoint:
-        """Keep the save as it is; one that holds nothing is made. Raises LimitReached, Corrupt."""
+        """Keep the save as it is; one that holds nothing is made. Raises LimitReached, Corrupt, and NotFound for one
+        whose folder was removed under the daemon."""
         self._states.ensure(save)
+        self.require(save)
         self._parts.quiet(save)
         return self.checkpoints.create(
             save,
@@ -157,9 +163,9 @@ class SaveFiles:
 
     def restore(
         self, save: str, checkpoint_id: str, wish: Wish, *, expected_epoch: int | None = None
-    ) -> tuple[Checkpoint, Checkpoint]:
-        """Make the save what it was; the checkpoint, and what the save was before. Raises Stale, NotFound, NotReady,
-        Corrupt."""
+    ) -> tuple[Checkpoint, Checkpoint | None]:
+        """Make the save what it was; the checkpoint, and what the save was before (None: its folder was gone). Raises
+        Stale, NotFound, NotReady, Corrupt."""
         checkpoint = self.checkpoints.get(save, checkpoint_id)
         state = self.last_state(save)
         if expected_epoch is not None and expected_epoch != state.epoch:
@@ -170,7 +176,6 @@ class SaveFiles:
                 current_epoch=state.epoch,
             )
         safety = self.exchange(save, lambda staged: self._take(checkpoint, staged, state), wish)
-        assert safety is not None
         return checkpoint, safety
 
     def exchange(self, save: str, prepare: Callable[[Path], None], wish: Wish | None) -> Checkpoint | None:
@@ -195,6 +200,12 @@ class SaveFiles:
             self.exchanges.put(save, safety=safety)
         finally:
             self._forget(save)
+            if self.exchanges.unsettled(save):
+                self._hold(save, partial(self._settle_exchange, save))
+
+    def _settle_exchange(self, save: str) -> None:
+        self.exchanges.settle(save)
+        self._forget(save)
 
     def keep_newest(self, save: str, kind: Kind, count: int) -> None:
         """Set the older checkpoints of a kind aside; :meth:`sweep` removes them."""

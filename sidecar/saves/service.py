@@ -146,7 +146,7 @@ class SaveService:
         expected = request.expected_epoch if request.HasField("expected_epoch") else None
         wish = Wish("before a restore", None, {}, Kind.SAFETY, asked.key, asked.content)
 
-        def restore() -> tuple[Checkpoint, Checkpoint]:
+        def restore() -> tuple[Checkpoint, Checkpoint | None]:
             if (safety := self._made_for(save, asked)) is not None:
                 return self._files.checkpoints.get(save, checkpoint_id), safety
             return self._files.restore(save, checkpoint_id, wish, expected_epoch=expected)
@@ -156,7 +156,7 @@ class SaveService:
         return save_pb2.RestoreCheckpointResponse(
             save=state_to(self._states.state(save)),
             restored=checkpoint_to(restored),
-            safety=checkpoint_to(safety),
+            safety=None if safety is None else checkpoint_to(safety),
             ended=ended,
             duration_ms=_milliseconds(began),
         )

@@ -1,7 +1,8 @@
 """Where bytes go, as the stores see it: the data folder (``file_disk.py``) or process memory (``session_disk.py``).
 
 Both answer the same few calls, so that stores are written once. A call returns after the bytes are safe or raises; a
-failed ``replace`` or ``append`` leaves the file as it was.
+failed ``replace``, ``append`` or ``rename`` leaves the file as it was. Writing into a folder that is not there raises
+NotReady.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from sidecar.errors import NotReady, Reason
 from sidecar.storage.cloning import Measured
 
 
@@ -89,3 +91,13 @@ class Disk(Protocol):
     def below(self, folder: Path) -> Disk:
         """The same disk with ``folder`` as its root: a data folder within the data folder, for what is prepared."""
         ...
+
+
+def folder_gone(shown: str) -> NotReady:
+    """What is told where a file is to be written, ``shown`` below the data folder, and its folder is missing."""
+    return NotReady(
+        f"'{shown}' cannot be written: its folder was removed under the running daemon; put the folder back, or "
+        "restart the daemon to go on without it",
+        reason=Reason.STORAGE_GONE,
+        file=shown,
+    )

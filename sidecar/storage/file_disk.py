@@ -12,13 +12,13 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from sidecar.errors import Corrupt, LimitReached, LorekeeperError, NotReady, Reason, Unavailable
 from sidecar.storage.cloning import Measured, TreeWalk
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, folder_gone
 
 # Locks for files that are replaced; two that share one wait for each other.
 _REPLACING = 64
@@ -31,10 +31,31 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
+class _Writing:
+    """What all disks on one data folder share: whether the system takes writes, and the locks by which a file is
+    replaced once at a time. ``actor.json`` may be written for a document and for records at the same moment."""
+
+    def __init__(self, hear: Callable[[bool], None]) -> None:
+        self._hear = hear
+        self._works = True
+        self._replacing = tuple(threading.Lock() for _ in range(_REPLACING))
+
+    def replacing(self, path: Path) -> threading.Lock:
+        """The lock of a file that is replaced."""
+        return self._replacing[hash(path) % _REPLACING]
+
+    def tell(self, *, works: bool) -> None:
+        """Pass on what has changed."""
+        if self._works != works:
+            self._works = works
+            self._hear(works)
+
+
 class FileDisk:
     """The data folder. ``durable=False`` leaves out fsync (durability = "relaxed").
 
     ``writable`` hears False when the system begins to refuse writes, and True at the first that works again.
+    ``writing`` is what it shares with another disk on the same folder.
     """
 
     def __init__(
@@ -43,16 +64,12 @@ class FileDisk:
         *,
         durable: bool = True,
         writable: Callable[[bool], None] = lambda _writable: None,
-        replacing: Sequence[threading.Lock] = (),
+        writing: _Writing | None = None,
     ) -> None:
-        """``replacing`` are the locks of another one on the same folder, by which a file is replaced once at a time:
-        ``actor.json`` may be written for a document and for records that are moved at the same moment."""
         self.root = Path(os.path.realpath(root))
         self._inside = str(self.root) + os.sep
         self._durable = durable
-        self._writable = writable
-        self._refused = False
-        self._replacing = replacing or tuple(threading.Lock() for _ in range(_REPLACING))
+        self._writing = writing or _Writing(writable)
 
     def exists(self, path: Path) -> bool:
         return os.path.lexists(path)
@@ -91,15 +108,49 @@ class FileDisk:
     def replace(self, path: Path, data: bytes) -> None:
         self._refuse_links(path.parent)
         temporary = path.with_name(path.name + ".tmp")
-        with self._replacing[hash(path) % len(self._replacing)], self._told(path, writing=True):
+        with self._writing.replacing(path), self._told(path, writing=True):
             try:
                 self._write_new(temporary, data)
-                os.replace(temporary, path)
+                self._put_or_undo(temporary, path)
             except BaseException:
-                temporary.unlink(missing_ok=True)
+                with suppress(OSError):  # what is left of it is written over, or found by 'doctor'
+                    temporary.unlink(missing_ok=True)
                 raise
-            self._sync_folder(path.parent)
-        self._tell(writable=True)
+        self._writing.tell(works=True)
+
+    def _put_or_undo(self, temporary: Path, path: Path) -> None:
+        """Rename ``temporary``. A folder that cannot be made safe then gets its old file back: who is told of an error
+        has changed nothing."""
+        old = self._kept_open(path)
+        try:
+            os.replace(temporary, path)
+            try:
+                self._sync_folder(path.parent)
+            except OSError:
+                self._put_back(path, old)
+                raise
+        finally:
+            if old is not None:
+                os.close(old)
+
+    def _kept_open(self, path: Path) -> int | None:
+        """The file that is about to be replaced, where folders are made safe; None where there is none."""
+        if not self._durable or os.name == "nt":
+            return None
+        try:
+            return os.open(path, os.O_RDONLY | _NO_FOLLOW)
+        except OSError:  # nothing, or a link, which was replaced and is not followed
+            return None
+
+    def _put_back(self, path: Path, old: int | None) -> None:
+        with suppress(OSError):  # a disk that takes nothing at all keeps what it has
+            if old is None:
+                path.unlink()
+                return
+            temporary = path.with_name(path.name + ".tmp")
+            with os.fdopen(os.dup(old), "rb") as file:
+                self._write_new(temporary, file.read())
+            os.replace(temporary, path)
 
     def _write_new(self, path: Path, data: bytes) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY
@@ -121,12 +172,15 @@ class FileDisk:
             descriptor = self._open_apart(path, flags)
             try:
                 offset = os.fstat(descriptor).st_size
-                self._append_or_undo(descriptor, data, offset, sync=sync)
+                with self._undone(descriptor, offset):
+                    _write_all(descriptor, data)
+                    if sync:
+                        self._sync_file(descriptor)
+                    if sync and offset == 0:
+                        self._sync_folder(path.parent)
             finally:
                 os.close(descriptor)
-            if sync and offset == 0:
-                self._sync_folder(path.parent)
-        self._tell(writable=True)
+        self._writing.tell(works=True)
         return offset
 
     def _open_apart(self, path: Path, flags: int) -> int:
@@ -138,17 +192,17 @@ class FileDisk:
         self.replace(path, self.read(path))
         return os.open(path, flags, 0o600)
 
-    def _append_or_undo(self, descriptor: int, data: bytes, offset: int, *, sync: bool) -> None:
+    @contextmanager
+    def _undone(self, descriptor: int, length: int) -> Iterator[None]:
+        """Cut the file back to ``length`` where adding to it fails."""
         try:
-            _write_all(descriptor, data)
-            if sync:
-                self._sync_file(descriptor)
+            yield
         except BaseException:
-            os.ftruncate(descriptor, offset)
+            os.ftruncate(descriptor, length)
             raise
 
     def sync(self, path: Path) -> None:
-        with self._told(path):
+        with self._told(path, writing=True):
             descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW | _BINARY)
             try:
                 self._sync_file(descriptor)
@@ -157,11 +211,12 @@ class FileDisk:
             self._sync_folder(path.parent)
 
     def unsynced(self) -> Disk:
-        return FileDisk(self.root, durable=False, replacing=self._replacing)
+        return FileDisk(self.root, durable=False, writing=self._writing)
 
     def sync_all(self, paths: Iterable[Path]) -> None:
         files = list(map(str, paths))
-        self._sync_paths([*files, *{str(Path(file).parent) for file in files}])
+        with self._told(self.root, writing=True):
+            self._sync_paths([*files, *{str(Path(file).parent) for file in files}])
 
     def truncate(self, path: Path, length: int) -> None:
         self._refuse_links(path)
@@ -178,8 +233,13 @@ class FileDisk:
         self._refuse_links(new.parent)
         with self._told(new, writing=True):
             os.replace(old, new)
-            for folder in {old.parent, new.parent}:
-                self._sync_folder(folder)
+            try:
+                for folder in {old.parent, new.parent}:
+                    self._sync_folder(folder)
+            except OSError:
+                with suppress(OSError):
+                    os.replace(new, old)
+                raise
 
     def make_folder(self, path: Path) -> None:
         if self.is_folder(path):
@@ -232,7 +292,7 @@ class FileDisk:
             return TreeWalk(self._refuse_link).measure(folders)
 
     def below(self, folder: Path) -> Disk:
-        return FileDisk(folder, durable=self._durable, writable=self._writable)
+        return FileDisk(folder, durable=self._durable, writing=self._writing)
 
     def _sync_paths(self, paths: Sequence[str]) -> None:
         """Make many files and folders safe. One by one, a thousand take as long as a thousand writes."""
@@ -281,24 +341,21 @@ class FileDisk:
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
 
-    def _tell(self, *, writable: bool) -> None:
-        if self._refused == writable:
-            self._refused = not writable
-            self._writable(writable)
-
     @contextmanager
     def _told(self, path: Path, *, writing: bool = False) -> Iterator[None]:
         """Turn the system's refusals into errors that say what to do; a missing file stays FileNotFoundError.
 
-        With ``writing``, notice when the system begins to refuse writes.
+        With ``writing``, notice when the system begins to refuse writes, and tell of a folder that is gone.
         """
         try:
             yield
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if writing and not os.path.lexists(path.parent):
+                raise folder_gone(self._shown(path)) from error
             raise
         except OSError as error:
             if writing and error.errno in _FULL | _READ_ONLY:
-                self._tell(writable=False)
+                self._writing.tell(works=False)
             raise disk_error(error, self._shown(path)) from error
 
 

@@ -115,11 +115,18 @@ class SaveGate:
 
     def __init__(self) -> None:
         self._saves: dict[str, _Doors] = {}
+        self._held: dict[str, Callable[[], None]] = {}
+
+    def hold(self, save: str, settle: Callable[[], None]) -> None:
+        """Let nobody in before ``settle`` was called without an error, which whoever comes in tries. From any thread,
+        while its caller has the save alone."""
+        self._held[save] = settle
 
     async def enter(self, save: str, *, seconds: float) -> Passage:
         """Let a call in: use the passage in a ``with``. Raises NotReady where the save stays shut for ``seconds``."""
         doors = self._used(save)
         try:
+            await self._settle(save)
             if doors.calls_shut:
                 await _within(seconds, doors.until(lambda: not doors.calls_shut))
             return Passage(self, save, doors)
@@ -178,6 +185,13 @@ class SaveGate:
         if not doors.users:
             del self._saves[save]
 
+    async def _settle(self, save: str) -> None:
+        settle = self._held.get(save)
+        if settle is not None:
+            await asyncio.to_thread(settle)
+            if self._held.get(save) is settle:
+                del self._held[save]
+
     def _used(self, save: str) -> _Doors:
         doors = self._saves.get(save)
         if doors is None:
@@ -192,6 +206,7 @@ class SaveGate:
         try:
             await _within(seconds, doors.turn.acquire())
             try:
+                await self._settle(save)
                 yield doors
             finally:
                 doors.turn.release()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sidecar.storage.cloning import PASSING, Measured
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, folder_gone
 
 
 class SessionDisk:
@@ -37,11 +37,11 @@ class SessionDisk:
         return len(self._files.get(path, b""))
 
     def replace(self, path: Path, data: bytes) -> None:
-        self._require_folder(path.parent)
+        self._require_folder(path)
         self._files[path] = bytearray(data)
 
     def append(self, path: Path, data: bytes, *, sync: bool = True) -> int:
-        self._require_folder(path.parent)
+        self._require_folder(path)
         file = self._files.setdefault(path, bytearray())
         offset = len(file)
         file += data
@@ -115,8 +115,8 @@ class SessionDisk:
         return self._files[path]
 
     def _require_folder(self, path: Path) -> None:
-        if path not in self._folders:
-            raise _missing(path)
+        if path.parent not in self._folders:
+            raise folder_gone(path.relative_to(self.root).as_posix())
 
 
 def _missing(path: Path) -> FileNotFoundError:

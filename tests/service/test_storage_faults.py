@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 
 import pytest
+from chat_client import Chat
 from client import MEMORY, failure
 from records_client import Records, m
 
@@ -165,6 +167,34 @@ def test_a_start_on_a_read_only_folder_is_refused(make_daemon, small_disk):
     assert daemon.wait() == 4
     assert "Traceback" not in daemon.stderr
     small_disk.allow(folder)
+
+
+# --- a folder that somebody removes
+
+
+def test_a_save_whose_folder_is_removed_is_told_until_a_checkpoint_brings_it_back(daemon):
+    client = daemon.client
+    client.write(MIRA, "one")
+    Records(client, MIRA).add(m("m1", "wolf"))
+    kept = client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id="slot 1")).checkpoint
+    shutil.rmtree(daemon.folder / "saves")
+    for call in (
+        lambda: client.write(MIRA, "two"),
+        lambda: Records(client, MIRA).add(m("m2", "fox")),
+        lambda: Chat(client).append(MIRA, ("user", "hello"), persist=True),
+        lambda: client.saves.PutSaveSettings(
+            save_pb2.PutSaveSettingsRequest(save_id="slot 1", settings=save_pb2.SaveSettings(name="mine"))
+        ),
+    ):
+        told = failure(call)
+        assert told.kind == ("FAILED_PRECONDITION", "STORAGE_GONE")
+        assert told.metadata["file"].startswith("saves/s-")
+    checkpoint = failure(lambda: client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id="slot 1")))
+    assert checkpoint.kind == ("NOT_FOUND", "SAVE_NOT_FOUND")
+    request = save_pb2.RestoreCheckpointRequest(save_id="slot 1", checkpoint_id=kept.checkpoint_id)
+    assert not client.saves.RestoreCheckpoint(request).HasField("safety")
+    assert client.text(MIRA) == "one"
+    assert client.append(MIRA, "two").version == 2
 
 
 # --- damage

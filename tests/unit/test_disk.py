@@ -52,12 +52,17 @@ def test_a_file_can_be_cut(disk):
     lambda disk, path: disk.truncate(path, 0),
     lambda disk, path: disk.sync(path),
     lambda disk, path: disk.rename(path, path.with_name("b")),
-    lambda disk, path: disk.replace(path / "below", b""),
-    lambda disk, path: disk.append(path / "below", b""),
-], ids=["read", "truncate", "sync", "rename", "replace", "append"])  # fmt: skip
+], ids=["read", "truncate", "sync", "rename"])  # fmt: skip
 def test_what_is_not_there_is_told(disk, call):
     with pytest.raises(FileNotFoundError):
         call(disk, disk.root / "missing")
+
+
+@pytest.mark.parametrize("call", ["replace", "append"])
+def test_a_folder_that_is_not_there_is_told_with_the_file_that_could_not_be_written(disk, call):
+    with pytest.raises(NotReady) as caught:
+        getattr(disk, call)(disk.root / "missing" / "a", b"")
+    assert (caught.value.reason, caught.value.metadata["file"]) == (Reason.STORAGE_GONE, "missing/a")
 
 
 def test_looking_for_what_is_not_there_is_no_error(disk):
@@ -114,7 +119,7 @@ def took(disk, step):
     given_value = [disk.root / value] if action == "rename" else [] if value is None else [value]
     try:
         return getattr(disk, action)(path, *given_value)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotReady):
         return "no such file"
 
 
@@ -337,3 +342,64 @@ def test_a_session_loses_nothing_while_other_folders_are_moved_and_removed(tmp_p
             one.result()
     assert len(disk.names(tmp_path / "kept")) == 900
     assert disk.names(tmp_path) == ["kept"]
+
+
+class NoFolder(FileDisk):
+    """A disk that does every write and then, while ``fails``, cannot make the folder safe."""
+
+    fails = True
+
+    def _sync_folder(self, path):
+        if self.fails:
+            raise OSError(errno.EIO, "the folder is not safe")
+        super()._sync_folder(path)
+
+
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_a_file_whose_folder_cannot_be_made_safe_is_as_it_was(tmp_path, old):
+    if old is not None:
+        (tmp_path / "a").write_bytes(old)
+    disk = NoFolder(tmp_path)
+    with pytest.raises(Unavailable):
+        disk.replace(tmp_path / "a", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == ({} if old is None else {"a": old})
+
+
+def test_a_new_journal_whose_folder_cannot_be_made_safe_holds_nothing_and_is_begun_again(tmp_path):
+    disk = NoFolder(tmp_path)
+    with pytest.raises(Unavailable):
+        disk.append(tmp_path / "a", b"1")
+    disk.fails = False
+    assert disk.append(tmp_path / "a", b"2") == 0
+    assert (tmp_path / "a").read_bytes() == b"2"
+
+
+def test_a_folder_whose_move_cannot_be_made_safe_is_where_it_was(tmp_path):
+    (tmp_path / "x").mkdir()
+    with pytest.raises(Unavailable):
+        NoFolder(tmp_path).rename(tmp_path / "x", tmp_path / "y")
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_files_that_cannot_be_made_safe_together_are_told(tmp_path, monkeypatch):
+    disk = FileDisk(tmp_path)
+    disk.unsynced().replace(tmp_path / "a", b"1")
+    monkeypatch.setattr(os, "fsync", refuses)
+    with pytest.raises(LimitReached) as caught:
+        disk.sync_all([tmp_path / "a"])
+    assert caught.value.reason == Reason.STORAGE_FULL
+
+
+def refuses(descriptor):
+    raise OSError(errno.ENOSPC, "full")
+
+
+@pytest.mark.parametrize("part", [lambda disk: disk.below(disk.root), lambda disk: disk.unsynced()])
+def test_what_one_part_of_a_disk_was_refused_another_part_that_writes_ends(tmp_path, monkeypatch, part):
+    heard = []
+    disk = FileDisk(tmp_path, writable=heard.append)
+    with monkeypatch.context() as full, pytest.raises(LimitReached):
+        full.setattr(os, "write", lambda descriptor, data: refuses(descriptor))
+        part(disk).replace(tmp_path / "a", b"1")
+    disk.replace(tmp_path / "a", b"1")
+    assert heard == [False, True]

@@ -1,5 +1,6 @@
 """Records on a real disk: what is acknowledged is there, once, whatever happens in between."""
 
+import errno
 import os
 import shutil
 from dataclasses import replace
@@ -234,6 +235,24 @@ def test_forgotten_text_leaves_the_disk(house):
     assert house.store.forget(NPC, ["m1", "unknown", "m1"]) == 1
     assert b"a secret" not in journal_of(house).read_bytes()
     assert house.ids(NPC) == house.again().ids(NPC) == ["m2"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_text_that_the_disk_kept_when_it_was_forgotten_leaves_it_when_the_call_is_made_again(
+    house, monkeypatch, restart
+):
+    add(house, record("m1", "secret"), record("m2", "fox"))
+    with monkeypatch.context() as full, pytest.raises(LimitReached):
+        full.setattr(os, "replace", full_disk)
+        house.store.forget(NPC, ["m1"])
+    house = house.again() if restart else house
+    assert house.store.forget(NPC, []) == 0
+    assert b"secret" not in journal_of(house).read_bytes()
+    assert house.ids(NPC) == house.again().ids(NPC) == ["m2"]
+
+
+def full_disk(*_paths):
+    raise OSError(errno.ENOSPC, "full")
 
 
 def test_a_forgotten_id_may_be_used_again(house):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import itertools
 import os
+import shutil
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from sidecar.daemon.rooms import Rooms
-from sidecar.errors import AlreadyExists, LorekeeperError
+from sidecar.errors import AlreadyExists, LorekeeperError, NotReady
 from sidecar.gen.lorekeeper.v1 import save_pb2
 from sidecar.memory.edits import Action, Edit
 from sidecar.saves.answers import Request
@@ -155,6 +158,43 @@ def test_a_restore_that_is_killed_anywhere_leaves_all_of_one_state(prepared, tmp
         assert again.save.files.restore("slot", kept, SAFETY)
         assert texts(again) == {"then"}
     assert seen == {"then", "now"}
+
+
+class Refusing(Told):
+    """Takes no change any more from the ``at``-th on, until it is ``failed`` no longer."""
+
+    def _step(self, change, *arguments):
+        self._left -= 1
+        if self.failed or self._left == 0:
+            self._fail()
+        return change(*arguments)
+
+
+async def enter(rooms):
+    with await rooms.gate.enter("slot", seconds=1.0):
+        pass
+
+
+def test_what_is_written_after_a_restore_that_the_disk_broke_off_stays_when_the_disk_is_well_again(
+    prepared, tmp_path_factory
+):
+    folder, kept = prepared
+    for number, copy in enumerate(copies(folder, tmp_path_factory), 1):
+        disk = Refusing(copy, at=number, error=OSError(errno.EROFS, "read-only"))
+        rooms = open_rooms(disk)
+        with contextlib.suppress(LorekeeperError):
+            rooms.save.files.restore("slot", kept, SAFETY)
+        if not disk.failed:
+            assert number > 5
+            return
+        if disk.exists(copy / "exchange" / rooms.save.files.layout.live("slot").name / "intent.json"):
+            with pytest.raises(NotReady):
+                asyncio.run(enter(rooms))
+        disk.failed = False
+        asyncio.run(enter(rooms))
+        assert texts(rooms) in ({"now"}, {"then"})
+        write(rooms, "later")
+        assert texts(open_rooms(FileDisk(copy))) == {"later"}
 
 
 def test_a_restore_that_is_killed_keeps_what_it_replaced(prepared, tmp_path_factory):
@@ -314,3 +354,20 @@ def test_an_erasure_that_cannot_be_ended_after_a_kill_is_told(remembered):
     rooms = open_rooms(FileDisk(remembered), report=reports.append)
     assert [report.code for report in reports] == ["erasure_unfinished"]
     assert rooms.save.answers.known(ASKED, save_pb2.EraseSaveResponse) is None
+
+
+def test_an_actor_whose_bytes_the_disk_keeps_is_erased_for_every_reader(prepared, monkeypatch):
+    folder, _ = prepared
+    rooms = open_rooms(FileDisk(folder))
+    assert texts(rooms) == {"now"}
+    with monkeypatch.context() as stuck, pytest.raises(NotReady):
+        stuck.setattr(shutil, "rmtree", refuses)
+        rooms.actor_files.erase(ACTORS[0])
+    assert rooms.documents.look(ACTORS[0]).text == ""
+    assert open_rooms(FileDisk(folder)).documents.look(ACTORS[0]).text == ""
+    rooms.actor_files.erase(ACTORS[0])
+    assert not list(folder.rglob("*.erased"))
+
+
+def refuses(_path):
+    raise OSError(errno.EROFS, "read-only")
