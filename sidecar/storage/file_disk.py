@@ -138,7 +138,7 @@ class FileDisk:
         if not self._durable or os.name == "nt":
             return None
         try:
-            return os.open(path, os.O_RDONLY | _NO_FOLLOW)
+            return os.open(path, os.O_RDONLY | _NO_FOLLOW | os.O_NONBLOCK)  # a pipe is waited for by nobody
         except OSError:  # nothing, or a link, which was replaced and is not followed
             return None
 
