@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 from daemon_process import DaemonProcess
+from hypothesis import HealthCheck, settings
 from wire_server import WireServer
 
 from sidecar.gen.lorekeeper.v1 import common_pb2
+
+# How fast examples are made says nothing on a busy machine.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def world(name, data):
     return disk, actors, saves, actors.folder(WHO) / name
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(journals)
 def test_a_history_is_read_or_told_to_be_damaged(data):
     disk, actors, saves, file = world("history.jsonl", data)
@@ -85,7 +85,7 @@ def test_a_history_is_read_or_told_to_be_damaged(data):
     add_entries(transcript.entries, history.transcript)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(summaries)
 def test_a_summary_is_read_or_told_to_be_damaged(data):
     disk, actors, saves, file = world("summary.json", data)
@@ -112,7 +112,7 @@ turns = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(turns, st.lists(st.tuples(texts, texts), min_size=1, max_size=8))
 def test_any_turn_of_any_conversation_makes_a_prompt_or_is_refused(turn, said):
     rooms = Rooms(

@@ -116,7 +116,7 @@ def act(world, step):
         world.restart()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(steps, max_size=25))
 def test_every_message_is_verbatim_or_folded_and_never_both(plan):
     world = World()
@@ -130,7 +130,7 @@ def test_every_message_is_verbatim_or_folded_and_never_both(plan):
         assert b"secret" not in world.bytes_on_disk()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, max_size=25))
 def test_what_left_the_history_without_a_summary_is_in_the_archive(plan):
     world = World(FORGETTING)
@@ -142,7 +142,7 @@ def test_what_left_the_history_without_a_summary_is_in_the_archive(plan):
         assert len(world.archived()) == len(set(world.archived()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, max_size=25))
 def test_folded_messages_are_archived_whole_and_once(plan):
     world = World()

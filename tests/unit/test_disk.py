@@ -124,7 +124,7 @@ def took(disk, step):
 
 
 @given(steps=st.lists(STEPS, max_size=12))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], max_examples=60)
 def test_a_session_answers_every_sequence_of_calls_as_the_disk_does(tmp_path_factory, steps):
     root = tmp_path_factory.mktemp("disk")
     real, session = FileDisk(root, durable=False), SessionDisk(root)

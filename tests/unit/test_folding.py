@@ -147,7 +147,7 @@ contents = st.text(alphabet="ab \nж😀", max_size=60)
 histories = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), contents), min_size=1, max_size=80)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     histories, st.lists(st.tuples(st.integers(1, 12), st.integers(8, 400)), min_size=1, max_size=10), st.integers(1, 40)
 )

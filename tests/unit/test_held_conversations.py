@@ -124,7 +124,7 @@ def test_calls_and_answers_that_do_not_pair_are_refused(messages):
 turns = st.lists(st.sampled_from(["talk", "tool", "two tools"]), min_size=1, max_size=15)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(turns, st.integers(1, 30))
 def test_what_stays_is_whole_turns_and_everything_else_is_in_the_summary(kinds, wanted):
     messages = []

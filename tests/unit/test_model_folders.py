@@ -260,7 +260,7 @@ def test_backslashes_in_a_manifests_paths_are_accepted():
 
 
 @given(st.binary(max_size=300), st.sampled_from(["model.onnx", "tokenizer.json", "lorekeeper-model.toml"]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_garbage_in_any_file_is_told_and_never_crashes(tmp_path_factory, data, name):
     folder = write_model(tmp_path_factory.mktemp("garbage"))
     (folder / name).write_bytes(data)

@@ -48,7 +48,7 @@ WEIGHTS = st.builds(Weights, WEIGHT, WEIGHT, WEIGHT, WEIGHT)
 FLOOR = st.none() | st.integers(-100, 100).map(lambda hundredths: hundredths / 100)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ROWS, QUERY, WEIGHTS, FLOOR)
 def test_fused_scores_equal_the_description(rows, words, weights, floor):
     around = neighbours(
@@ -63,7 +63,7 @@ def test_fused_scores_equal_the_description(rows, words, weights, floor):
     assert found == pytest.approx([-math.inf if score is None else score for score in expected], abs=1e-5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ROWS, QUERY, WEIGHTS, FLOOR)
 def test_plain_channels_say_the_same_as_columns(rows, words, weights, floor):
     conversations = [ALONE if row.conversation is None else row.conversation for row in rows]

@@ -324,7 +324,7 @@ filters = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data(), filters, st.sampled_from(["wolf", "wolves bear", "狼", "", "..."]), st.integers(0, 12))
 def test_search_finds_what_a_plain_filter_finds_and_nothing_else(data, wanted, text, limit):
     house = House(SessionDisk(Path("/session")))
@@ -362,7 +362,7 @@ def test_search_finds_what_a_plain_filter_finds_and_nothing_else(data, wanted, t
     assert ids(cut) == [key[1] for key in keys][:limit]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=40), st.text(st.characters(exclude_categories=["Cs"]))
 )

@@ -480,7 +480,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(actions)
 def test_whatever_is_done_in_whatever_order_a_restart_changes_nothing(steps):
     house = House(SessionDisk(Path("/session")), RecordSettings(max_cached_owners=16, max_waiting_bytes=1))

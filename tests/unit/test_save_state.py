@@ -67,7 +67,7 @@ def test_a_clean_end_goes_on_without_a_gap(disk):
 
 
 @given(runs=st.lists(st.tuples(st.integers(0, 1_500), st.booleans()), min_size=1, max_size=4))
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_a_revision_never_falls_nor_is_told_twice_whether_the_daemon_ends_or_is_killed(tmp_path, runs):
     disk = Counting(tmp_path)
     told = []

@@ -92,7 +92,7 @@ filters = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(given_records(), filters, options, st.sampled_from(QUERIES), st.integers(0, 14), st.none() | st.integers(0, 5))
 def test_hits_and_their_order_equal_the_reference(all_given, wanted, options, text, limit, replaced_at):
     house = House(SessionDisk(Path("/session")))

@@ -243,7 +243,7 @@ answers = st.one_of(st.just(RuntimeError()), st.text(max_size=300), st.just("x" 
 lengths = st.lists(st.integers(0, 900), min_size=1, max_size=30)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lengths, st.lists(answers, min_size=1, max_size=4), st.integers(700, 3_000))
 def test_every_message_is_sent_once_or_stands_in_a_bullet(lengths, answers, payload):
     history = [Message("user", f"#{n:03d}#" + "x" * length, n) for n, length in enumerate(lengths, 1)]

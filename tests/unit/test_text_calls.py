@@ -166,7 +166,7 @@ def test_a_hostile_answer_is_no_directive(junk):
     assert found(junk, directive="append") == (junk, [], [])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from(["```memory\n", "```", "{", '"tool":"memory"', "Ada\n", "`", "x"])), st.integers(1, 5))
 def test_an_answer_without_a_directive_is_shown_as_it_is(pieces, step):
     text = "".join(pieces)
