@@ -207,10 +207,12 @@ class RecordRooms:
             self.indexer.again(save)
 
     def _cuts_of(self, save: str, record: Record) -> list[Cut]:
+        text = self.words.cut_text(save, record)
+        if not text:
+            return []
         from sidecar.search.answers import words_cut
 
-        text = self.words.cut_text(save, record)
-        return [words_cut("terms", text)] if text else []
+        return [words_cut("terms", text)]
 
     def _words_version(self, folder: str) -> str:
         from sidecar.search.words import words_version

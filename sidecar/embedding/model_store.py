@@ -20,6 +20,7 @@ from sidecar.embedding.manifest import ModelManifest
 from sidecar.embedding.model_files import CHUNK, ExpectedFile, ModelFile, ModelFolder
 from sidecar.errors import AlreadyExists, InvalidInput, LimitReached, NotFound, Reason
 from sidecar.settings import EmbeddingSettings
+from sidecar.storage.file_disk import sync_folder
 
 _NAME_CHARS = 128
 
@@ -49,7 +50,7 @@ class ModelStore:
         try:
             self._copy(folder, manifest, unfinished)
             unfinished.rename(self._root / name)
-            _sync(self._root)
+            sync_folder(self._root)
         except OSError as error:
             raise LimitReached(
                 f"the model cannot be copied: {error.strerror}; make room, then try again", reason=Reason.STORAGE_FULL
@@ -90,7 +91,7 @@ class ModelStore:
         record = {file.path: {"bytes": file.bytes, "sha256": file.sha256} for file in manifest.files}
         _write(target / RECORD, json.dumps(record, indent=1).encode("utf-8"))
         for inner in {target, *(path.parent for path in target.rglob("*"))}:
-            _sync(inner)
+            sync_folder(inner)
 
 
 def check_name(name: str) -> None:
@@ -124,14 +125,3 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make a folder's names safe; Windows does that by itself."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -116,10 +116,10 @@ class Catalog:
                 )
             self._reserved += count
 
-    def _unread(self) -> set[ActorId]:
-        return {who for who in self.unreadable if who is not None}
-
     def release(self, count: int) -> None:
         """Give back the room of :meth:`reserve`: the records were noted, or were not written."""
         with self._lock:
             self._reserved -= count
+
+    def _unread(self) -> set[ActorId]:
+        return {who for who in self.unreadable if who is not None}

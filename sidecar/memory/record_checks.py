@@ -119,6 +119,12 @@ def _checked_share(share: Share, moment: Moment, field: str) -> Share:
     return replace(share, moment=since, confidence=checked_share_of_one(share.confidence, f"{field}.confidence"))
 
 
+def require_not_below_zero(value: int, field: str) -> None:
+    """Raises InvalidInput for a number below 0."""
+    if value < 0:
+        raise InvalidInput(f"{field} is below 0", reason=Reason.FIELD_INVALID, field=field)
+
+
 def require_count(count: int, field: str, bound: Bound) -> None:
     """Raises InvalidInput where ``count`` is more than is allowed."""
     if count > bound.most:

@@ -14,7 +14,14 @@ from sidecar.memory.groups import GroupStore, SaveGroups
 from sidecar.memory.kept_answers import KeptAnswers, mark_of
 from sidecar.memory.open_owner import entries_by_id
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_checks import Bound, checked_record, checked_shares, require_count, required_id
+from sidecar.memory.record_checks import (
+    Bound,
+    checked_record,
+    checked_shares,
+    require_count,
+    require_not_below_zero,
+    required_id,
+)
 from sidecar.memory.record_filter import RecordFilter, checked_filter
 from sidecar.memory.record_ids import ADD, SUPERSEDE, made_id, random_id
 from sidecar.memory.record_store import Added, RecordStore, Stored, lock_order
@@ -76,7 +83,7 @@ class RecordService:
 
         def add() -> memory_pb2.AddRecordsResponse:
             self._check_threshold(request)
-            _check_turn(request)
+            require_not_below_zero(request.turn, "turn")
             given = self._new_records(who, request)
             added, dropped = self._store.add(who.save, given, asked=mark_of(who.save, request))
             items = [Item(owner, record, one.content_hash) for (owner, record), one in zip(given, added, strict=True)]
@@ -348,11 +355,6 @@ class RecordService:
         policy = groups.retention_of(who, groups.of(who))
         with self._store.opened(who) as owner:
             return len(policy.dropped(owner.records().entries.values())) if policy else 0
-
-
-def _check_turn(request: memory_pb2.AddRecordsRequest) -> None:
-    if request.turn < 0:
-        raise InvalidInput("turn is below 0", reason=Reason.FIELD_INVALID, field="turn")
 
 
 def _list_key(found: tuple[ActorId, Entry]) -> str:

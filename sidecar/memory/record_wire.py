@@ -15,7 +15,14 @@ from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark
 from sidecar.memory.groups import Group
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_checks import Bound, checked_share_of_one, checked_text, require_count, required_id
+from sidecar.memory.record_checks import (
+    Bound,
+    checked_share_of_one,
+    checked_text,
+    require_count,
+    require_not_below_zero,
+    required_id,
+)
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import Stored
 from sidecar.memory.records import Authority, Kind, Record, RecordHead, Share, ShareKind
@@ -254,8 +261,7 @@ def group_to(group: Group) -> memory_pb2.Group:
 def policy_from(message: memory_pb2.RetentionPolicy, field: str) -> RetentionPolicy:
     """A checked policy. Raises InvalidInput for a bound below 0."""
     for name in ("max_records", "max_age_ticks"):
-        if getattr(message, name) < 0:
-            raise InvalidInput(f"{field}.{name} is below 0", reason=Reason.FIELD_INVALID, field=f"{field}.{name}")
+        require_not_below_zero(getattr(message, name), f"{field}.{name}")
     keep = message.keep_importance if message.HasField("keep_importance") else None
     return RetentionPolicy(
         max_records=message.max_records if message.HasField("max_records") else None,

@@ -13,7 +13,7 @@ from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
 from sidecar.memory.moments import checked_moment
-from sidecar.memory.record_checks import Bound
+from sidecar.memory.record_checks import Bound, require_not_below_zero
 from sidecar.memory.record_wire import moment_from, patterns_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
@@ -161,7 +161,8 @@ class DocumentService:
     async def CallTool(self, request: memory_pb2.CallToolRequest, context: Any) -> memory_pb2.CallToolResponse:
         who = actor_from(request.actor)
         _check_arguments(request.arguments_json, self._limits.max_arguments_chars)
-        _check_place(request)
+        require_not_below_zero(request.turn, "turn")
+        require_not_below_zero(request.call_index, "call_index")
         call = ToolCall(
             name=request.name,
             arguments_json=request.arguments_json,
@@ -259,12 +260,6 @@ def _check_arguments(arguments_json: str, most: int) -> None:
             limit="memory.max_arguments_chars",
             value=most,
         )
-
-
-def _check_place(request: memory_pb2.CallToolRequest) -> None:
-    for field in ("turn", "call_index"):
-        if getattr(request, field) < 0:
-            raise InvalidInput(f"{field} is below 0", reason=Reason.FIELD_INVALID, field=field)
 
 
 def _edits_from(messages: Sequence[memory_pb2.Edit], most: int) -> list[Edit]:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sidecar.embedding.wire import identity_to
-from sidecar.errors import InvalidInput, NotReady, Reason, Unavailable
+from sidecar.errors import NotReady, Reason, Unavailable
 from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
-from sidecar.memory.record_checks import Bound, checked_text
+from sidecar.memory.record_checks import Bound, checked_text, require_not_below_zero
 from sidecar.memory.record_filter import checked_filter, without_archive
 from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in, patterns_in
 from sidecar.search.access import allowed_owners
@@ -171,8 +171,7 @@ class SearchService:
         named = owners_in(request.owners, who.save, "owners", most)
         sources = patterns_in(request.sources, who.save, "sources", most)
         asked = request.limit if request.HasField("limit") else self._limits.default_hits
-        if asked < 0:
-            raise InvalidInput("limit is below 0", reason=Reason.FIELD_INVALID, field="limit")
+        require_not_below_zero(asked, "limit")
         wanted = checked_filter(filter_from(request.filter), "filter", self._record_limits)
         archive = request.include_archive if request.HasField("include_archive") else self._archived_for(who.role)
         return Query(

@@ -312,13 +312,8 @@ class FileDisk:
             os.fsync(descriptor)
 
     def _sync_folder(self, path: Path) -> None:
-        if not self._durable or os.name == "nt":
-            return
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        if self._durable:
+            sync_folder(path)
 
     def _refuse_links(self, path: Path) -> None:
         """Every part below the data folder must be what it seems. Texts: each write comes through here."""
@@ -357,6 +352,17 @@ class FileDisk:
             if writing and error.errno in _FULL | _READ_ONLY:
                 self._writing.tell(works=False)
             raise disk_error(error, self._shown(path)) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a folder's names safe; Windows does that by itself."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def disk_error(error: OSError, shown: str) -> LorekeeperError:
