@@ -49,6 +49,18 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**inherited, "LOREKEEPER_EMBEDDING_MODEL": "none", **(extra or {})}
 
 
+def run_command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What a command says on a folder, and how it ends."""
+    return subprocess.run(
+        [*command(), *words, "--data-dir", str(folder)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=clean_environment(),
+        check=False,
+    )
+
+
 def wait_for_file(path: Path) -> None:
     """Return once ``path`` is there: for a daemon whose standard output cannot be read."""
     deadline = time.monotonic() + START_SECONDS

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 from chat_client import Chat
-from daemon_process import clean_environment, command
+from daemon_process import run_command
 
 from sidecar.gen.lorekeeper.v1 import common_pb2
 
@@ -15,14 +14,7 @@ ACTOR = common_pb2.Actor(actor_id="mira", role_id="SmartChat")
 
 
 def run(name, folder, *arguments):
-    return subprocess.run(
-        [*command(), name, "--data-dir", str(folder), "--json", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=clean_environment(),
-        check=False,
-    )
+    return run_command(name, "--json", *arguments, folder=folder)
 
 
 @pytest.fixture

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 
 import pytest
 from client import failure
-from daemon_process import clean_environment, command
+from daemon_process import run_command
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
 from sidecar.storage.keys import save_folder
@@ -16,19 +15,8 @@ from sidecar.storage.keys import save_folder
 MIRA = common_pb2.Actor(save_id="slot-1", actor_id="mira")
 
 
-def run(*words, folder):
-    return subprocess.run(
-        [*command(), *words, "--data-dir", str(folder)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=clean_environment(),
-        check=False,
-    )
-
-
 def found_by_doctor(folder):
-    done = run("doctor", "--json", folder=folder)
+    done = run_command("doctor", "--json", folder=folder)
     assert done.returncode == 1, done.stderr
     return [row["file"].rsplit("/", 1)[-1] for row in json.loads(done.stdout)]
 
@@ -71,7 +59,7 @@ def test_a_file_that_lacks_what_it_should_say_is_found(folder, name):
 def test_a_format_file_that_tells_no_format_is_set_aside_and_the_daemon_starts(daemon, folder, content):
     (folder / "format.json").write_text(content)
     assert found_by_doctor(folder) == ["format.json"]
-    assert run("repair", "--yes", folder=folder).returncode == 0
+    assert run_command("repair", "--yes", folder=folder).returncode == 0
     assert daemon.start().client.text(MIRA) == "The player spared the wolf."
 
 
@@ -82,7 +70,7 @@ def test_a_checkpoint_that_lacks_a_file_is_found(folder):
 
 def test_a_format_of_a_newer_version_is_left_alone(folder):
     (folder / "format.json").write_text('{"format":99}')
-    done = run("repair", "--yes", folder=folder)
+    done = run_command("repair", "--yes", folder=folder)
     assert (done.returncode, "newer Lorekeeper" in done.stderr) == (1, True)
 
 
@@ -125,11 +113,11 @@ def test_a_fork_of_a_damaged_save_names_the_file(daemon, folder):
 
 def test_inspect_passes_over_files_that_a_system_leaves_beside_the_saves(folder):
     (folder / "saves" / ".DS_Store").write_text("x")
-    done = run("inspect", "saves", "--json", folder=folder)
+    done = run_command("inspect", "saves", "--json", folder=folder)
     assert [row["save"] for row in json.loads(done.stdout)] == ["slot-1", "slot-2"]
 
 
 def test_inspect_names_a_save_file_that_cannot_be_read(folder):
     put(one(folder, "save.json"), "{}")
-    done = run("inspect", "saves", folder=folder)
+    done = run_command("inspect", "saves", folder=folder)
     assert (done.returncode, "Traceback" in done.stderr, "save.json" in done.stderr) == (1, False, True)

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 from client import failure
-from daemon_process import clean_environment, command
+from daemon_process import run_command
 from records_client import Records, m
 
 from sidecar.gen.lorekeeper.v1 import save_pb2
 
 
 def run(name, folder, *arguments):
-    return subprocess.run(
-        [*command(), name, "--data-dir", str(folder), "--json", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=clean_environment(),
-        check=False,
-    )
+    return run_command(name, "--json", *arguments, folder=folder)
 
 
 @pytest.fixture
