@@ -78,6 +78,7 @@ def test_a_line_that_is_sent_again_after_a_kill_is_stored_once(daemon: Any, acto
     game = TurnClient(daemon.client, actor, server)
     server.play(Reply([server.gate()]), stream(ANSWER))
     play(game, "silent", "Hello")
+    server.wait_for(1)  # a request that the kill kept back would leave the gate to the next turn
     daemon.kill()
     game = TurnClient(daemon.start().client, actor, server)
     turn = game.send("Hello")
@@ -90,7 +91,7 @@ def test_a_kill_fails_the_stream_that_the_game_reads(daemon: Any, actor: Any, se
     server.play(stream("Good", server.gate()))
     told = game.start("Hello")
     assert next(told).event.HasField("started")
-    daemon.kill()
+    daemon.process.kill()  # the process alone: daemon.kill() closes the client too, which ends the stream otherwise
     with pytest.raises(grpc.RpcError) as caught:
         list(told)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
