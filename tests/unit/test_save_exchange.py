@@ -354,6 +354,22 @@ def test_an_erasure_on_a_failing_disk_can_be_repeated_and_nothing_is_erased_late
         assert holding(disk.root, b"secret") == []
 
 
+@pytest.mark.parametrize("written", [0.0, 0.5, 1.0])
+def test_an_erasure_that_a_kill_met_while_it_was_written_down_never_began_and_keeps_nobody_from_starting(
+    remembered, written
+):
+    disk = FailingDisk(remembered, at=3, error=Killed())
+    with pytest.raises(Killed):
+        open_rooms(disk).save.erasures.once(Doomed("slot"), ASKED, told)
+    (intent,) = (remembered / "exchange").glob("e-*.json")
+    whole = intent.read_bytes()
+    intent.rename(intent.with_name(f"{intent.name}.tmp")).write_bytes(whole[: int(written * len(whole))])
+    rooms = open_rooms(FileDisk(remembered))
+    assert texts(rooms) == {"now"}
+    assert len(holding(remembered, b"secret")) == 2
+    assert os.listdir(remembered / "exchange") == []
+
+
 def test_an_erasure_that_cannot_be_ended_after_a_kill_is_told(remembered):
     disk = FailingDisk(remembered, at=3, error=Killed())
     with pytest.raises(Killed):
