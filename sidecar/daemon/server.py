@@ -134,9 +134,12 @@ def _hold_standard_streams() -> None:
 
 
 def _prepared(folder: Path) -> Path:
-    """The data folder's real path, made private to the user where it is missing."""
+    """The data folder's real path, made private to the user where it is missing. Clients are told it as text."""
     try:
+        os.path.realpath(folder).encode("utf-8")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except UnicodeEncodeError as error:
+        raise CannotStart(Exit.FOLDER, f"{folder} cannot be the data folder: its path is no text in UTF-8") from error
     except OSError as error:
         raise CannotStart(Exit.FOLDER, f"{folder} cannot be the data folder: {error.strerror}") from error
     return Path(os.path.realpath(folder))

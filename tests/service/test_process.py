@@ -349,6 +349,13 @@ def test_a_folder_that_cannot_be_made_is_refused(make_daemon, tmp_path):
     assert refused(make_daemon, folder=tmp_path / "file" / "data")[0] == 4
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every path is text")
+def test_a_folder_whose_path_no_client_could_be_told_is_refused_and_not_made(make_daemon, tmp_path):
+    folder = tmp_path / os.fsdecode(b"\xff")
+    code, told = refused(make_daemon, folder=folder)
+    assert (code, "UTF-8" in told, folder.exists()) == (4, True, False)
+
+
 def test_a_port_that_another_program_has_is_refused(make_daemon, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
