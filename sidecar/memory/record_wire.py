@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
 from typing import Any, TypeVar
 
 from google.protobuf.json_format import ParseDict
@@ -29,6 +27,7 @@ from sidecar.memory.records import Authority, Kind, Record, RecordHead, Share, S
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.whole_records import KEPT_CHARS
 from sidecar.storage.keys import MAX_ID_CHARS, ActorId, checked_id
+from sidecar.storage.recent import Recent
 from sidecar.wire import actor_from, actor_to
 
 V = TypeVar("V")
@@ -149,9 +148,7 @@ class RecordMessages:
     """The messages of records that were sent lately, at most ``most``. Thread-safe."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._messages: OrderedDict[Entry, tuple[str, tuple[Share, ...], memory_pb2.Record]] = OrderedDict()
-        self._lock = Lock()
+        self._messages: Recent[Entry, tuple[str, tuple[Share, ...], memory_pb2.Record]] = Recent(most)
 
     def of(self, stored: Stored) -> memory_pb2.Record:
         """The message of a record, which the caller must not change."""
@@ -162,10 +159,7 @@ class RecordMessages:
         message = record_to(stored)
         if len(message.payload_json) + len(message.searchable_text) > KEPT_CHARS:
             return message
-        with self._lock:
-            self._messages[entry] = (entry.superseded_by, entry.shares, message)
-            if len(self._messages) > self._most:
-                self._messages.popitem(last=False)
+        self._messages.keep(entry, (entry.superseded_by, entry.shares, message))
         return message
 
 
