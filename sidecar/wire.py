@@ -10,12 +10,14 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from sidecar.bounds import Bound, require_length
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2
 from sidecar.storage.keys import MAX_ID_CHARS, ActorId, actor_id, ordinal
 from sidecar.storage.save_state import SaveState
 
 T = TypeVar("T")
+_LONGEST_KEY = Bound("max_key_chars", MAX_ID_CHARS)
 
 
 def actor_from(message: common_pb2.Actor, *, save: str = "", field: str = "actor") -> ActorId:
@@ -46,14 +48,7 @@ def actor_to(who: ActorId) -> common_pb2.Actor:
 
 def key_from(idempotency_key: str) -> str:
     """The key as it is. Raises InvalidInput for one that is too long."""
-    if len(idempotency_key) > MAX_ID_CHARS:
-        raise InvalidInput(
-            f"idempotency_key has {len(idempotency_key)} characters; the limit is {MAX_ID_CHARS}",
-            reason=Reason.FIELD_TOO_LONG,
-            field="idempotency_key",
-            limit="max_key_chars",
-            value=MAX_ID_CHARS,
-        )
+    require_length(idempotency_key, "idempotency_key", _LONGEST_KEY)
     return idempotency_key
 
 

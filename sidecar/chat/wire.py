@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sidecar.bounds import Bound, require_count, require_length, require_some
 from sidecar.chat.rows import Kind, Row, message_kind
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
@@ -19,14 +20,14 @@ _PAGE_BYTES = 3_000_000
 
 def rows_from_messages(messages: Sequence[chat_pb2.NewMessage], limits: ChatSettings, *, persist: bool) -> list[Row]:
     """Drafts of the messages that are not blank. Raises InvalidInput."""
-    require_count(len(messages), "messages", most=limits.max_batch, limit="chat.max_batch")
+    _require_batch(len(messages), "messages", limits)
     rows = []
     for index, message in enumerate(messages):
         field = f"messages[{index}]"
         role = checked_id(message.role, f"{field}.role")
         if not role:
             raise InvalidInput(f"{field}.role is required", reason=Reason.FIELD_REQUIRED, field=f"{field}.role")
-        require_length(message.content, f"{field}.content", limits.max_content_chars)
+        require_length(message.content, f"{field}.content", content_bound(limits))
         if message.content.strip():
             rows.append(
                 Row(
@@ -44,7 +45,7 @@ def rows_from_messages(messages: Sequence[chat_pb2.NewMessage], limits: ChatSett
 
 def rows_from_entries(entries: Sequence[chat_pb2.TranscriptEntry], limits: ChatSettings, *, persist: bool) -> list[Row]:
     """Drafts of the transcript rows. Raises InvalidInput."""
-    require_count(len(entries), "entries", most=limits.max_batch, limit="chat.max_batch")
+    _require_batch(len(entries), "entries", limits)
     rows = []
     for index, entry in enumerate(entries):
         field = f"entries[{index}]"
@@ -52,7 +53,7 @@ def rows_from_entries(entries: Sequence[chat_pb2.TranscriptEntry], limits: ChatS
             raise InvalidInput(
                 f"{field}.kind must say what the row tells", reason=Reason.FIELD_INVALID, field=f"{field}.kind"
             )
-        require_length(entry.content, f"{field}.content", limits.max_content_chars)
+        require_length(entry.content, f"{field}.content", content_bound(limits))
         rows.append(
             Row(
                 _KINDS[entry.kind],
@@ -64,6 +65,16 @@ def rows_from_entries(entries: Sequence[chat_pb2.TranscriptEntry], limits: ChatS
             )
         )
     return rows
+
+
+def content_bound(limits: ChatSettings) -> Bound:
+    """How long a message may be, or what is said in a turn."""
+    return Bound("chat.max_content_chars", limits.max_content_chars)
+
+
+def _require_batch(count: int, field: str, limits: ChatSettings) -> None:
+    require_some(count, field)
+    require_count(count, field, Bound("chat.max_batch", limits.max_batch))
 
 
 def moment_from(message: Any, field: str) -> Moment | None:
@@ -156,32 +167,6 @@ def _order_of(token: str) -> int:
             reason=Reason.PAGE_TOKEN_INVALID,
             field="page_token",
         ) from error
-
-
-def require_count(count: int, field: str, *, most: int, least: int = 1, limit: str = "") -> None:
-    """Raises InvalidInput for too few or too many of something; ``limit`` names the setting, if it is one."""
-    if count < least:
-        raise InvalidInput(f"{field} is empty; give at least {least}", reason=Reason.FIELD_REQUIRED, field=field)
-    if count > most:
-        raise InvalidInput(
-            f"{field} has {count} entries; at most {most} are allowed in one call",
-            reason=Reason.TOO_MANY_ITEMS,
-            field=field,
-            limit=limit or field,
-            value=most,
-        )
-
-
-def require_length(text: str, field: str, most: int, *, limit: str = "chat.max_content_chars") -> None:
-    """Raises InvalidInput for a text that is too long; ``limit`` names the bound."""
-    if len(text) > most:
-        raise InvalidInput(
-            f"{field} has {len(text)} code points; at most {most} are allowed",
-            reason=Reason.FIELD_TOO_LONG,
-            field=field,
-            limit=limit,
-            value=most,
-        )
 
 
 _KINDS = {

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from sidecar.bounds import Bound, require_length
 from sidecar.compaction.answers import ProcessAnswers
 from sidecar.compaction.counters import Counters
 from sidecar.compaction.folding import rewritten
 from sidecar.compaction.held import HeldResult, compact_held
 from sidecar.compaction.messages import Message
 from sidecar.compaction.pending import Pending
-from sidecar.compaction.requests import require_countable, require_summary_length, require_version
+from sidecar.compaction.requests import require_countable, require_version
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.summaries import Summary, SummaryStore
 from sidecar.compaction.summariser import Summariser
@@ -143,7 +144,7 @@ class CompactionService:
         self, request: compaction_pb2.PutSummaryRequest, context: Any
     ) -> compaction_pb2.PutSummaryResponse:
         who, key = actor_from(request.actor), key_from(request.idempotency_key)
-        require_summary_length(request.text, self._limits.max_summary_chars)
+        require_length(request.text, "text", Bound("compaction.max_summary_chars", self._limits.max_summary_chars))
         return await self._answer(who, partial(self._put, who, request, key))
 
     async def ClearSummary(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from sidecar.bounds import Bound, require_count
 from sidecar.compaction.budget import HISTORY_FLOOR, Budget
 from sidecar.compaction.cuts import Cut
 from sidecar.compaction.folding import Failure, ModelUse
@@ -139,14 +140,7 @@ def compaction_to(pending: Pending, snapshot: Snapshot, saved: Summary, asked: A
 
 def held_from(request: compaction_pb2.CompactRequest, *, most: int) -> list[HeldMessage]:
     """The conversation that the game holds. Raises InvalidInput."""
-    if len(request.messages) > most:
-        raise InvalidInput(
-            f"messages has {len(request.messages)} entries; at most {most} are allowed in one call",
-            reason=Reason.TOO_MANY_ITEMS,
-            field="messages",
-            limit="compaction.max_conversation",
-            value=most,
-        )
+    require_count(len(request.messages), "messages", Bound("compaction.max_conversation", most))
     return [_held_from(message, f"messages[{index}]") for index, message in enumerate(request.messages)]
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.json_format import ParseDict
 
+from sidecar.bounds import Bound, require_count, require_not_below_zero
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark
@@ -14,11 +15,8 @@ from sidecar.memory.groups import Group
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import (
-    Bound,
     checked_share_of_one,
     checked_text,
-    require_count,
-    require_not_below_zero,
     required_id,
 )
 from sidecar.memory.record_filter import RecordFilter

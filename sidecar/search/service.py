@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from sidecar.bounds import Bound, require_not_below_zero
 from sidecar.embedding.wire import identity_to
 from sidecar.errors import NotReady, Reason, Unavailable
 from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
-from sidecar.memory.record_checks import Bound, checked_text, require_not_below_zero
+from sidecar.memory.record_checks import checked_text
 from sidecar.memory.record_filter import checked_filter, without_archive
 from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in, patterns_in
 from sidecar.search.access import allowed_owners

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sidecar.bounds import Bound, require_length
 from sidecar.chat.prompt_wire import prompt_to, request_from
 from sidecar.chat.role_messages import recall_of
 from sidecar.chat.roles import Role
@@ -100,8 +101,7 @@ def failure_to(failed: Failed) -> chat_pb2.TurnFailure:
 def _form(text: str, limits: TurnSettings) -> AnswerForm | None:
     if not text.strip():
         return None
-    if len(text) > limits.max_schema_chars:
-        raise _too_long("input.response_schema_json", limits)
+    require_length(text, "input.response_schema_json", Bound("turns.max_schema_chars", limits.max_schema_chars))
     try:
         schema = read_schema(text)
         return AnswerForm(schema, Schema(schema))
@@ -128,16 +128,6 @@ def _number(message: Any, name: str, *, low: int) -> int | None:
 
 def _wrong(field: str, why: str, reason: Reason) -> InvalidInput:
     return InvalidInput(f"{field} {why}", reason=reason, field=field)
-
-
-def _too_long(field: str, limits: TurnSettings) -> InvalidInput:
-    return InvalidInput(
-        f"{field} is longer than {limits.max_schema_chars} code points",
-        reason=Reason.FIELD_TOO_LONG,
-        field=field,
-        limit="turns.max_schema_chars",
-        value=limits.max_schema_chars,
-    )
 
 
 def _started_to(event: Started) -> chat_pb2.TurnStarted:
