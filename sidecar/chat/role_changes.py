@@ -55,9 +55,10 @@ def changed_recall(changes: Changes, path: str) -> RecallOptions:
     return _changed(RecallOptions(), changes, path)
 
 
-def changes_of(role: Role) -> dict[str, Any]:
-    """The role as changes that name every value; what is not set stays out."""
-    return _as_changes(role)
+def changes_of(data: Any) -> dict[str, Any]:
+    """A role, or a part of one, as changes that name every value; what is not set stays out."""
+    values = {each.name: getattr(data, each.name) for each in fields(data)}
+    return {name: _plain(value) for name, value in values.items() if value is not None}
 
 
 def effective_changes(role: Role) -> dict[str, Any]:
@@ -67,17 +68,12 @@ def effective_changes(role: Role) -> dict[str, Any]:
         "remember_tool": role.memory_tool if role.remember_tool is None else role.remember_tool,
         "search_tool": role.memory_tool if role.search_tool is None else role.search_tool,
     }
-    return {**_as_changes(role), **own}
-
-
-def _as_changes(data: Any) -> dict[str, Any]:
-    values = {each.name: getattr(data, each.name) for each in fields(data)}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    return {**changes_of(role), **own}
 
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return _as_changes(value)
+        return changes_of(value)
     if isinstance(value, StrEnum):
         return value.value
     return list(value) if isinstance(value, tuple) else value
