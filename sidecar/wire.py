@@ -13,10 +13,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from sidecar.bounds import Bound, require_length
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2
+from sidecar.memory.moments import Moment
 from sidecar.storage.keys import MAX_ID_CHARS, ActorId, actor_id, ordinal
 from sidecar.storage.save_state import SaveState
 
 T = TypeVar("T")
+# A client's default limit for an answer is 4 MiB; a page stays well under it.
+PAGE_BYTES = 3_000_000
 _LONGEST_KEY = Bound("max_key_chars", MAX_ID_CHARS)
 
 
@@ -67,6 +70,19 @@ def require_known(enum: Any, value: int, field: str) -> None:
         )
 
 
+def moment_from(message: common_pb2.Moment) -> Moment:
+    """A moment, not checked yet."""
+    return Moment(message.timeline_id, message.tick, message.calendar_json)
+
+
+def moment_to(moment: Moment) -> common_pb2.Moment:
+    """A moment; the calendar only where there is one."""
+    message = common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick)
+    if moment.calendar:
+        message.calendar_json = moment.calendar
+    return message
+
+
 def state_to(state: SaveState) -> common_pb2.SaveState:
     return common_pb2.SaveState(revision=state.revision, epoch=state.epoch)
 
@@ -111,22 +127,19 @@ def page(
         )
     after = ordinal(token_key(token))
     taken: list[T] = []
-    room = _PAGE_BYTES
+    room = PAGE_BYTES
     for item in items:
         if after and ordinal(key(item)) <= after:
             continue
         room -= weight(item)
         if taken and (len(taken) == (size or paging.default) or room < 0):
-            return Page(taken, _encoded(key(taken[-1])))
+            return Page(taken, token_of(key(taken[-1])))
         taken.append(item)
     return Page(taken, "")
 
 
-# A client's default limit for an answer is 4 MiB; a page stays well under it.
-_PAGE_BYTES = 3_000_000
-
-
-def _encoded(key: str) -> str:
+def token_of(key: str) -> str:
+    """The token of the page after the item with this key."""
     return base64.urlsafe_b64encode(key.encode("utf-8")).decode("ascii")
 
 
@@ -135,8 +148,13 @@ def token_key(token: str) -> str:
     try:
         return base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8")
     except (UnicodeError, binascii.Error) as error:
-        raise InvalidInput(
-            "page_token is not one that an earlier page gave; begin again without it",
-            reason=Reason.PAGE_TOKEN_INVALID,
-            field="page_token",
-        ) from error
+        raise token_invalid() from error
+
+
+def token_invalid() -> InvalidInput:
+    """What to raise for a token that no page gave."""
+    return InvalidInput(
+        "page_token is not one that an earlier page gave; begin again without it",
+        reason=Reason.PAGE_TOKEN_INVALID,
+        field="page_token",
+    )

@@ -26,7 +26,7 @@ from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.whole_records import KEPT_CHARS
 from sidecar.storage.keys import MAX_ID_CHARS, ActorId, checked_id
 from sidecar.storage.recent import Recent
-from sidecar.wire import actor_from, actor_to
+from sidecar.wire import actor_from, actor_to, moment_from, moment_to
 
 V = TypeVar("V")
 _MOST_WEIGHT = 10.0
@@ -72,19 +72,6 @@ def patterns_kept(kept: Iterable[Mapping[str, Any]], save: str) -> tuple[ActorId
 def _pattern_in(message: common_pb2.Actor, save: str, field: str) -> ActorId:
     whole = actor_in(message, save, field)
     return whole if message.role_id.strip() else whole._replace(role="")
-
-
-def moment_from(message: common_pb2.Moment) -> Moment:
-    """A moment, not checked yet."""
-    return Moment(message.timeline_id, message.tick, message.calendar_json)
-
-
-def moment_to(moment: Moment) -> common_pb2.Moment:
-    """A moment; the calendar only where there is one."""
-    message = common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick)
-    if moment.calendar:
-        message.calendar_json = moment.calendar
-    return message
 
 
 def record_from(message: memory_pb2.NewRecord, save: str, field: str) -> Record:

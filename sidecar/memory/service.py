@@ -14,13 +14,13 @@ from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
 from sidecar.memory.moments import checked_moment
-from sidecar.memory.record_wire import moment_from, patterns_in
+from sidecar.memory.record_wire import patterns_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id, trimmed_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import SaveKey, Workers
-from sidecar.wire import Paging, actor_from, actor_to, key_from, page, state_to, time_to, token_key
+from sidecar.wire import Paging, actor_from, actor_to, key_from, moment_from, page, state_to, time_to, token_key
 
 _MAX_SOURCES = Bound("max_sources", 256)
 _RESULT_CUT = "the rest did not fit into records.max_tool_result_chars"

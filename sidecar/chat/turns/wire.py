@@ -25,7 +25,7 @@ from sidecar.chat.turns.events import (
 )
 from sidecar.chat.turns.input import AnswerForm, TurnInput
 from sidecar.chat.turns.showing import Shown
-from sidecar.chat.wire import moment_from
+from sidecar.chat.wire import moment_in
 from sidecar.compaction.wire import count_to, cuts_to, window_to
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
@@ -48,7 +48,7 @@ def wordless_turn_from(message: chat_pb2.TurnInput, role: Role, chat: ChatSettin
     return TurnInput(
         asked=request_from(message, chat),
         input_id=checked_id(message.input_id, "input.input_id"),
-        moment=moment_from(message, "input"),
+        moment=moment_in(message, "input"),
         speaker=checked_id(message.speaker, "input.speaker"),
         recall=recall_of(message, role.recall),
         max_roundtrips=_number(message, "max_roundtrips", low=0),
