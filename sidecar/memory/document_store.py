@@ -20,7 +20,7 @@ from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.keys import ActorId, save_folder
 from sidecar.storage.recent import RecentActors
 from sidecar.storage.save_state import SaveStates
@@ -186,7 +186,7 @@ class DocumentStore:
             stored = read_json(self._disk, path)
             return Document() if stored is None else document_from_json(stored)
         except (Corrupt, KeyError, TypeError, ValueError) as error:
-            raise _unreadable(self._disk, path) from error
+            raise unreadable(self._disk, path, reason=Reason.DOCUMENT_UNREADABLE) from error
 
     def _kept(self, who: ActorId, document: Document) -> Document:
         return self._cache.keep(who, document, weight=document.weight)
@@ -290,12 +290,3 @@ def _text(value: Any) -> str:
     if not value.isascii():
         value.encode("utf-8")
     return value
-
-
-def _unreadable(disk: Disk, path: Path) -> Corrupt:
-    shown = path.relative_to(disk.root).as_posix()
-    return Corrupt(
-        f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",
-        reason=Reason.DOCUMENT_UNREADABLE,
-        file=shown,
-    )

@@ -26,7 +26,7 @@ from sidecar.saves.record_count import records_in
 from sidecar.settings import SavesSettings
 from sidecar.storage.cloning import Measured
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.save_state import SaveState
 
 # In place of a count of files: something is being erased from it, or was when the daemon was killed.
@@ -173,12 +173,7 @@ class CheckpointStore:
         try:
             return checkpoint_from_json(read_json(self._disk, path) or {})
         except (KeyError, TypeError, ValueError) as error:
-            shown = path.relative_to(self._disk.root).as_posix()
-            raise Corrupt(
-                f"'{shown}' cannot be read and was left as it is; use another checkpoint",
-                reason=Reason.STORAGE_CORRUPT,
-                file=shown,
-            ) from error
+            raise unreadable(self._disk, path, "use another checkpoint") from error
 
     def _of_other_save(self, checkpoint_id: str) -> bool:
         root = self._layout.all_checkpoints
