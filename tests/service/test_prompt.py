@@ -380,3 +380,14 @@ def test_a_summary_that_keeps_to_its_cap_is_sent_whole(chat, actor, cap):
     assert chat.summary(scribe).text in sent
     assert cut(prompt, "summary_request") is None
     assert prompt.budget.summary == cap
+
+
+def test_what_was_said_before_a_clear_is_in_no_later_prompt(start_daemon, actor):
+    """Also where the numbers of the messages begin again: of a history that was nowhere but in memory, and left it."""
+    chat = Chat(start_daemon("--set", "chat.max_cached_chars=0").client)
+    chat.talk(actor, 40, text="secret {}")
+    assert "secret 0" in parts(chat.prompt(actor, "Hello"), SUMMARY)[0]
+    chat.clear(actor)
+    chat.messages(common_pb2.Actor(save_id=actor.save_id, actor_id="another"))
+    chat.talk(actor, 40, text="news {}")
+    assert "secret" not in str(chat.prompt(actor, "Hello"))
