@@ -113,14 +113,15 @@ def _snapshot(
     policy: Policy,
     counter: TokenCounter,
 ) -> Snapshot:
-    text = newest_suffix(visible_text(folded.summary), policy.summary_cap, counter)
+    whole = visible_text(folded.summary)
+    text = newest_suffix(whole, policy.summary_cap, counter)
     summary = steady_suffix(text, policy.summary_reserve, counter) if policy.summary_reserve > 0 else ""
     recent, pruned = _pruned(messages[parts.split :], policy)
     fold_cuts = (*_lost_marker_cut(parts), *folded.cuts)
     cuts = (
         *fold_cuts,
         *_window_cut(parts.split, len(messages), "held by the rolling summary"),
-        *suffix_cut(CutKind.SUMMARY_REQUEST, text, summary, counter),
+        *suffix_cut(CutKind.SUMMARY_REQUEST, whole, summary, counter),
         *pruned,
     )
     left_out = len(messages) - parts.split - len(recent)

@@ -391,3 +391,14 @@ def test_what_was_said_before_a_clear_is_in_no_later_prompt(start_daemon, actor)
     chat.messages(common_pb2.Actor(save_id=actor.save_id, actor_id="another"))
     chat.talk(actor, 40, text="news {}")
     assert "secret" not in str(chat.prompt(actor, "Hello"))
+
+
+def test_a_summary_that_is_longer_than_a_cap_that_was_lowered_since_is_cut_and_told(chat, actor):
+    npc = common_pb2.Actor(save_id=actor.save_id, actor_id=actor.actor_id, role_id="Chronicler")
+    chat.put_role("Chronicler")
+    chat.talk(npc, 50, text="It rains again, and the river rises. {}")
+    stored = chat.compact(npc).summary.count.tokens
+    chat.put_role("Chronicler", summary={"max_summary_tokens": 100})
+    for answer in (chat.prompt(npc, "Hello"), chat.preview(npc)):
+        told = cut(answer, "summary_request")
+        assert (told.kept + told.dropped, told.kept <= 100, answer.window.summary.tokens) == (stored, True, told.kept)
