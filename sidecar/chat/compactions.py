@@ -16,14 +16,14 @@ from sidecar.chat.role_store import RoleStore
 from sidecar.chat.roles import Role
 from sidecar.chat.wire import add_messages
 from sidecar.compaction.counters import Counters
-from sidecar.compaction.cuts import Cut, CutKind
+from sidecar.compaction.cuts import cut_told
 from sidecar.compaction.messages import Message
 from sidecar.compaction.pending import Pending
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.summaries import Summary
 from sidecar.compaction.summariser import Summariser, SummariserOptions, Writer
 from sidecar.compaction.windows import Asked
-from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.diagnostics import Report
 from sidecar.errors import NotFound
 from sidecar.gen.lorekeeper.v1 import chat_pb2
 from sidecar.settings import CompactionSettings
@@ -31,7 +31,6 @@ from sidecar.storage.keys import ActorId
 
 # Finds the model that writes the summaries of a role: the role, a backend id or "" for what the role says, a key or "".
 FindWriter = Callable[[Role, str, str], Writer | None]
-_LOSSES = {CutKind.SUMMARY, CutKind.SUMMARISER, CutKind.DEFERRED_FOLD, CutKind.FOLD_MARKER, CutKind.WINDOW}
 
 
 class Compactions:
@@ -93,7 +92,7 @@ class Compactions:
         if saved is not None and snapshot.folded:
             self._snapshots.take(pending.who)
             for cut in snapshot.cuts:
-                self._report(_told(cut))
+                self._report(cut_told(cut))
         return saved
 
     def summariser(self, role: Role, backend_id: str, api_key: str = "") -> Summariser | None:
@@ -161,14 +160,4 @@ def _request(role: Role, routed: Routed) -> PromptRequest:
         context_tokens=min(windows, default=None),
         max_output_tokens=role.max_output_tokens or routed.longest or None,
         text_tools=routed.text_tools,
-    )
-
-
-def _told(cut: Cut) -> Diagnostic:
-    return Diagnostic(
-        f"cut_{cut.what}",
-        f"a compaction kept {cut.kept} and dropped {cut.dropped} {cut.unit}"
-        + (f": {cut.detail}" if cut.detail else ""),
-        Severity.WARNING if cut.what in _LOSSES else Severity.INFORMATION,
-        {"kept": str(cut.kept), "dropped": str(cut.dropped), "unit": cut.unit},
     )

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 
 from sidecar.compaction.clipping import newest_suffix, steady_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
-from sidecar.compaction.folding import Fold, Folded, ModelUse, fold_as_bullets, suffix_cut, visible_text
+from sidecar.compaction.folding import (
+    Fold,
+    Folded,
+    ModelUse,
+    fold_as_bullets,
+    lost_marker_cut,
+    suffix_cut,
+    visible_text,
+)
 from sidecar.compaction.marker import StoredSummary
 from sidecar.compaction.messages import Message
 from sidecar.compaction.partition import Partition, WindowLimits, partition
@@ -117,7 +125,7 @@ def _snapshot(
     text = newest_suffix(whole, policy.summary_cap, counter)
     summary = steady_suffix(text, policy.summary_reserve, counter) if policy.summary_reserve > 0 else ""
     recent, pruned = _pruned(messages[parts.split :], policy)
-    fold_cuts = (*_lost_marker_cut(parts), *folded.cuts)
+    fold_cuts = (*lost_marker_cut(parts.folds if parts.marker_lost else 0), *folded.cuts)
     cuts = (
         *fold_cuts,
         *_window_cut(parts.split, len(messages), "held by the rolling summary"),
@@ -158,9 +166,3 @@ def _pruned(messages: Sequence[Message], policy: Policy) -> tuple[tuple[Message,
 
 def _window_cut(split: int, total: int, detail: str) -> tuple[Cut, ...]:
     return (Cut(CutKind.HISTORY_WINDOW, Unit.MESSAGES, total - split, split, detail),) if split else ()
-
-
-def _lost_marker_cut(parts: Partition) -> tuple[Cut, ...]:
-    if not parts.marker_lost:
-        return ()
-    return (Cut(CutKind.FOLD_MARKER, Unit.MESSAGES, 0, parts.folds, "folded once more"),)

@@ -149,6 +149,7 @@ class ChatRooms:
             archive=self.archive,
             epoch=lambda save: self._saves.state(save).epoch,
             cleared=self._cleared,
+            report=self._report,
         )
 
     def _cleared(self, who: ActorId) -> None:
