@@ -90,7 +90,8 @@ class Compactions:
         role = self._roles.get(pending.who.role)
         saved = self._conversations.commit(pending, snapshot, archive=role.archive)
         if saved is not None and snapshot.folded:
-            self._snapshots.take(pending.who)
+            if role.memory_tool:
+                self._snapshots.take(pending.who)
             for cut in snapshot.cuts:
                 self._report(cut_told(cut))
         return saved
