@@ -156,12 +156,20 @@ def _without_summary(messages: Sequence[Message], stored: StoredSummary, parts: 
 
 
 def _pruned(messages: Sequence[Message], policy: Policy) -> tuple[tuple[Message, ...], tuple[Cut, ...]]:
-    if not policy.prune:
+    kept = prune(messages, kept_tool_results=policy.kept_tool_results) if policy.prune else messages
+    if kept is messages:
         return tuple(messages), ()
-    kept = prune(messages, kept_tool_results=policy.kept_tool_results)
     dropped = len(messages) - len(kept)
     cuts = (Cut(CutKind.PRUNED, Unit.MESSAGES, len(kept), dropped),) if dropped else ()
-    return tuple(kept), cuts
+    return tuple(kept), (*cuts, *_reasoning_cut(messages, kept))
+
+
+def _reasoning_cut(messages: Sequence[Message], kept: Sequence[Message]) -> tuple[Cut, ...]:
+    """What the messages that stay have lost: old reasoning."""
+    before = {message.number: len(message.content) for message in messages}
+    left = sum(len(message.content) for message in kept)
+    dropped = sum(before[message.number] for message in kept) - left
+    return (Cut(CutKind.PRUNED, Unit.CODE_POINTS, left, dropped, "old reasoning"),) if dropped else ()
 
 
 def _window_cut(split: int, total: int, detail: str) -> tuple[Cut, ...]:

@@ -402,3 +402,12 @@ def test_a_summary_that_is_longer_than_a_cap_that_was_lowered_since_is_cut_and_t
     for answer in (chat.prompt(npc, "Hello"), chat.preview(npc)):
         told = cut(answer, "summary_request")
         assert (told.kept + told.dropped, told.kept <= 100, answer.window.summary.tokens) == (stored, True, told.kept)
+
+
+def test_old_reasoning_that_is_left_out_is_told(chat, actor):
+    thought = "<think>He lies.</think>"
+    chat.append(actor, ("user", "a"), ("assistant", f"{thought}Hi."), ("user", "b"), ("assistant", f"{thought}Ho."))
+    prompt = chat.prompt(actor, "Well?")
+    assert parts(prompt, HISTORY) == ["a", "Hi.", "b", f"{thought}Ho."]
+    told = cut(prompt, "pruned_messages")
+    assert (told.unit, told.kept, told.dropped) == ("code_points", len(f"aHi.b{thought}Ho."), len(thought))
