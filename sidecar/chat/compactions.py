@@ -22,6 +22,7 @@ from sidecar.compaction.pending import Pending
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.summaries import Summary
 from sidecar.compaction.summariser import Summariser, SummariserOptions, Writer
+from sidecar.compaction.tokens import TokenCounter
 from sidecar.compaction.windows import Asked
 from sidecar.diagnostics import Report
 from sidecar.errors import NotFound
@@ -129,6 +130,11 @@ class Compactions:
         """The model that writes a summary where one is ``wanted``. A backend that is named must be known even so."""
         writer = self.summariser(role, backend_id, api_key) if wanted or backend_id else None
         return writer if wanted else None
+
+    def counter(self, role_id: str) -> TokenCounter:
+        """Who counts what a role's turns send, as :meth:`begin` counts."""
+        routed = self._routed(self._roles.get(role_id))
+        return routed.counters.best(routed.model)
 
     def counting(self, role_id: str, backend_id: str) -> tuple[Counters, str]:
         """Who counts for a backend, or for that of a role, and for which model. Raises NotFound."""
