@@ -5,6 +5,7 @@
     Ollama      {"error":{"message":"llama3 does not support tools","type":"api_error",…}}
     vLLM        {"object":"error","message":"This model's maximum context length is 2048 tokens …","code":400}
     OpenAI      {"error":{"code":"context_length_exceeded","type":"invalid_request_error",…}}
+    OpenRouter  {"choices":[{"finish_reason":"error","error":{"code":502,…},…}]}, in the middle of a stream
 
 A server's words may repeat what a player said, so they are read and never passed on.
 """
@@ -69,6 +70,7 @@ _OVERFLOW = re.compile(
     r"context (?:size|length|window)|maximum context|context (?:the )?overflows|exceeds? the (?:available )?context"
     r"|n_keep: *\d+ *>= *n_ctx|prompt is too long|input is too long|input length exceeds|too many (?:input )?tokens"
     r"|reduce the length of the (?:messages|prompt|input)|max_tokens must be at least 1, got -"
+    r"|prompt too long|prompt exceeds max length|exceeded model token limit|max_seq_len|session_len"
     r"|longer than the maximum model length|inputs\W* tokens \+|input token count|input length \d+ exceeds"
     r"|maximum (?:allowed )?(?:number of tokens|token limit)",
     re.IGNORECASE,
@@ -81,7 +83,7 @@ _OTHER_LIMITS = re.compile(
 )
 _QUOTA = re.compile(r"quota|billing|credit|insufficient_quota", re.IGNORECASE)
 _TOOLS = re.compile(
-    r"does not support (?:function|tool)|tools param requires|tool choice requires|tool-call-parser|support tool use"
+    r"does not support (?:function|tool)|tools param requires|tool choice requires|tool-call-parser|support tool use|tools with stream"
     r"|\b(?:tools?|functions?)\W*(?: (?:use|calls?|calling))?\W* (?:is|are) not (?:supported|enabled)"
     r"|tool use has not been enabled|(?:argument|parameter)s?(?: supplied)?: *\W?tools\b",
     re.IGNORECASE,
@@ -104,6 +106,7 @@ _LIMITS = tuple(
         r"tokens allowed \(#\)",
         r"max_new_tokens\W* must be <= #",
         r"tokens > # maximum",
+        r"(?:max_seq_len|session_len|token limit:) #",
     )
 )
 
@@ -149,14 +152,22 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str]) -> Fail
 
 def told_failure(value: Mapping[str, Any]) -> Failure | None:
     """What an object of a stream, or an answer with status 200, tells of an error; None where it tells none."""
-    error = value.get("error")
+    error = value.get("error") or _error_of_choice(value.get("choices"))
     if error is None and value.get("object") == "error":
         error = value
     if not error:
         return None
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 0
-    return _classified(status, dict(value), None)
+    return _classified(status, {"error": error}, None)
+
+
+def _error_of_choice(choices: Any) -> Any:
+    """The error that a router puts where the answer should go on, when the server behind it has failed."""
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        return None
+    return choice.get("error") or ("error" if choice.get("finish_reason") == "error" else None)
 
 
 def retry_after(headers: Mapping[str, str]) -> int | None:

@@ -165,7 +165,7 @@ class Asking:
                     else:
                         await self._say(speech.hear(piece))
         await self._say(speech.end())
-        speech.calls[:0] = answer.calls
+        speech.add_native(answer.calls)
         self.model = answer.model or self.model
         await self._count(ask, answer, speech, added)
         self.heard = Heard(speech, answer)
