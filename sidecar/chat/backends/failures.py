@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from sidecar.chat.backends.taking_turns import RoleOrder
+
 
 class FailureKind(StrEnum):
     """Why a turn failed, by the names of the contract."""
@@ -52,6 +54,8 @@ class Failure:
     window: int = 0
     tools_refused: bool = False
     model_missing: bool = False
+    role_order: RoleOrder = RoleOrder.ANY
+    """The order of roles that the model's chat template wants, where that is what was wrong."""
 
 
 class BackendFailed(Exception):
@@ -83,9 +87,16 @@ _OTHER_LIMITS = re.compile(
 )
 _QUOTA = re.compile(r"quota|billing|credit|insufficient_quota", re.IGNORECASE)
 _TOOLS = re.compile(
-    r"does not support (?:function|tool)|tools param requires|tool choice requires|tool-call-parser|support tool use|tools with stream"
+    r"does not support (?:function|tool)|tools param requires|tool choice requires|tool-call-parser|support tool use"
+    r"|tools with stream"
     r"|\b(?:tools?|functions?)\W*(?: (?:use|calls?|calling))?\W* (?:is|are) not (?:supported|enabled)"
     r"|tool use has not been enabled|(?:argument|parameter)s?(?: supplied)?: *\W?tools\b",
+    re.IGNORECASE,
+)
+_NO_SYSTEM = re.compile(r"system (?:role|messages?)\W* (?:is |are )?not supported", re.IGNORECASE)
+_IN_TURNS = re.compile(
+    r"\broles?\b.{0,60} alternate|should alternate with|unexpected role|expected last role"
+    r"|system message must be (?:at the beginning|the first)",
     re.IGNORECASE,
 )
 _NO_MODEL = re.compile(
@@ -137,6 +148,7 @@ _MESSAGES = {
     FailureKind.PROVIDER_ERROR: "the backend failed in a way of its own; see its log",
 }
 _MODEL_MISSING = "the backend does not have the model; load it there, or name another one"
+_ROLES_REFUSED = "the model's chat template does not take the order of the prompt's roles; use another template there"
 _TOOLS_REFUSED = "the model takes no tool calls of the wire; set tool_channel to TEXT"
 
 
@@ -189,10 +201,19 @@ def _classified(status: int, value: dict[str, Any], wait: int | None) -> Failure
         return Failure(kind, _MESSAGES[kind], status, None, _window(value, words))
     if _TOOLS.search(words):
         return Failure(FailureKind.INVALID_REQUEST, _TOOLS_REFUSED, status, tools_refused=True)
+    if status in _OVERFLOW_STATUSES and (order := _role_order(words)):
+        return Failure(FailureKind.INVALID_REQUEST, _ROLES_REFUSED, status, role_order=order)
     if status != 429 and (_NO_MODEL.search(words) or "model_not_found" in codes):
         return Failure(FailureKind.INVALID_REQUEST, _MODEL_MISSING, status, model_missing=True)
     kind = _kind(status, f"{words} {' '.join(codes)}")
     return failure_of(kind, http_status=status, retry_after_ms=wait)
+
+
+def _role_order(words: str) -> RoleOrder:
+    """What a template that refuses the prompt's roles takes; ANY where that is not what was wrong."""
+    if _NO_SYSTEM.search(words):
+        return RoleOrder.NO_SYSTEM
+    return RoleOrder.IN_TURNS if _IN_TURNS.search(words) else RoleOrder.ANY
 
 
 def _kind(status: int, words: str) -> FailureKind:
