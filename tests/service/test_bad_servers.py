@@ -41,6 +41,9 @@ def in_pieces(data: bytes, size: int) -> Reply:
         Reply([delta(content=TEXT)]),
         Reply([delta(content=TEXT), end()], chunked=False),
         whole({"choices": [{"message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}]}),
+        Reply([b"data:\n\n", delta(content=TEXT), b"data: \n\n", end()]),
+        Reply([delta(content=TEXT[:5]), delta(content=TEXT[5:]).rstrip()]),
+        Reply([delta(content=TEXT), b"data: [DONE]"]),
     ],
     ids=[
         "bytes",
@@ -52,6 +55,9 @@ def in_pieces(data: bytes, size: int) -> Reply:
         "no finish",
         "unbounded",
         "whole",
+        "blank events",
+        "last event open",
+        "done open",
     ],
 )
 def test_an_answer_that_is_all_there_is_heard_however_it_comes(game, server, reply):
@@ -66,6 +72,12 @@ def test_an_answer_that_is_all_there_is_heard_however_it_comes(game, server, rep
         (Reply([delta(content="Hi")], hang_up=True), "BACKEND_UNAVAILABLE"),
         (Reply([delta(content="Hi"), b'data: {"choices":[{"del']), "BACKEND_UNAVAILABLE"),
         (Reply([], hang_up=True), "BACKEND_UNAVAILABLE"),
+        (Reply([delta(content="Hi"), f"error: {json.dumps(FAULT['error'])}\n\n".encode()]), "BACKEND_UNAVAILABLE"),
+        (Reply([delta(content="Hi"), b'{"error":"unexpected EOF"}\n']), "BACKEND_UNAVAILABLE"),
+        (Reply([delta(content="Hi"), b'event: error\ndata: {"message":"boom"}\n\n', end()]), "PROVIDER_ERROR"),
+        (Reply([delta(content="Hi"), b"event: error\ndata: boom\n\n", end()]), "PROVIDER_ERROR"),
+        (Reply([delta(content="Hi"), end("error")]), "PROVIDER_ERROR"),
+        (Reply([delta(content="Hi"), event({"choices": [FAULT]}), end()]), "BACKEND_UNAVAILABLE"),
         (whole(FAULT), "BACKEND_UNAVAILABLE"),
         (Reply([event(FAULT)]), "BACKEND_UNAVAILABLE"),
         (Reply([json.dumps(FAULT).encode()], headers={"content-type": "text/plain"}), "BACKEND_UNAVAILABLE"),
@@ -194,6 +206,24 @@ def test_two_calls_are_two_however_a_server_numbers_them(game, server, pieces):
     assert [json.loads(call.arguments_json)["at"] for call in turn.all("tool_call")] == ["door", "wall"]
     assert len({call.call_id for call in turn.all("tool_call")}) == 2
     assert turn.completed.text == "I see."
+
+
+def test_a_name_that_a_server_sends_with_every_piece_runs_its_tool_once(game, server):
+    pieces = [piece(0, "a", "open_gate"), piece(0, "", "open_gate", "{}"), piece(0, "", "open_gate")]
+    server.play(Reply([*pieces, end("tool_calls")]), stream("Open."))
+    talk = game.converse(tool("open_gate", mutating=True))
+    talk.line("Open the gate!")
+    assert len(talk.turn(lambda call: "{}").all("tool_call")) == 1
+
+
+def test_a_call_that_a_server_tells_twice_by_the_wire_and_in_the_text_runs_once(game, server):
+    written = '<tool_call>\n{"name": "pay", "arguments": {"to": "Ada", "coins": 5}}\n</tool_call>'
+    native = piece(0, "a", "pay", '{"coins":5,"to":"Ada"}')
+    server.play(Reply([delta(content=written), native, end("tool_calls")]), stream("Paid."))
+    talk = game.converse(tool("pay", mutating=True))
+    talk.line("Pay Ada!")
+    turn = talk.turn(lambda call: "{}")
+    assert (len(turn.all("tool_call")), turn.completed.text) == (1, "Paid.")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@
     data: [DONE]                 what a chat-completions server says last
 
 A byte order mark at the start, comments, and all three line ends are taken as the standard says. An event that no
-blank line ends is not an event: :meth:`EventParser.rest` tells it apart from a clean end.
+blank line ends is not an event: :meth:`EventParser.rest` tells it apart from a clean end. Beyond the standard, an
+``error:`` line is an event of that name, and a line that is an object is data: so servers tell of a fault in the middle
+of a stream.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from dataclasses import dataclass
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
+ERROR = "error"
+"""The name of an event that tells of a fault."""
 
 
 class EventTooLong(Exception):
@@ -76,8 +80,13 @@ class EventParser:
         self._size += len(line)
         field, _, value = line.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
-        if field == "data":
+        if line.startswith(b"{"):
+            self._data.append(line.decode("utf-8", "replace"))
+        elif field == "data":
             self._data.append(value)
+        elif field == ERROR:
+            self._data.append(value)
+            self._name = ERROR
         elif field == "event":
             self._name = value
         return None
