@@ -7,12 +7,13 @@ length, and what is missing is written again.
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt
@@ -41,13 +42,18 @@ _ROWS_UNDER_LOCK = 64
 class Indexes:
     """The index of each save, opened when it is first needed. They also know what the catalog of a save needs."""
 
-    def __init__(self, root: Path, *, in_memory: bool, version: Callable[[str], str], report: Report) -> None:
+    def __init__(
+        self, root: Path, *, in_memory: bool, version: Callable[[str], str], report: Report, most_open: int
+    ) -> None:
         """``version`` tells how words are cut now, in the save whose folder has this name."""
         self._root = root
         self._in_memory = in_memory
         self._version = version
         self._report = report
-        self._open: dict[str, Index] = {}
+        self._most_open = most_open
+        # All that anybody holds, so that no file is opened by two, and those that are kept open.
+        self._known: WeakValueDictionary[str, Index] = WeakValueDictionary()
+        self._open: OrderedDict[str, Index] = OrderedDict()
         self._lock = Lock()
         #: Called with each save that is used for the first time.
         self.opening: Callable[[str], None] = lambda _save: None
@@ -109,8 +115,8 @@ class Indexes:
         """Throw the index of a save away: the save is gone, or names that it must not hold any more."""
         if self._in_memory or self._path(save).exists():
             self.of(save).delete()
-        with self._lock:
-            self._open.pop(save, None)
+            with self._lock:
+                self._open.pop(save_folder(self._root, save).name, None)
 
     def close(self) -> None:
         """Let go of all files."""
@@ -120,10 +126,16 @@ class Indexes:
 
     def _at(self, name: str) -> Index:
         with self._lock:
-            index = self._open.get(name)
+            index = self._known.get(name)
             if index is None:
-                index = self._open[name] = Index(self._database(name))
-            return index
+                index = self._known[name] = Index(self._database(name))
+            self._open[name] = index
+            self._open.move_to_end(name)
+            full = len(self._open) > self._most_open and not self._in_memory  # where nothing else has what it knows
+            idle = self._open.popitem(last=False)[1] if full else None
+        if idle is not None:
+            idle.close()
+        return index
 
     def _database(self, name: str) -> DerivedDatabase:
         path = None if self._in_memory else self._root / "index" / f"{name}.sqlite3"
