@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from sidecar.memory.toolbox import Tool
     from sidecar.saves.record_part import RecordPart
     from sidecar.search.index_status import IndexStatus
-    from sidecar.search.indexer import Indexer, Indexes
+    from sidecar.search.indexer import Indexer
+    from sidecar.search.indexes import Indexes
     from sidecar.search.save_languages import SaveLanguages
     from sidecar.search.views import Views
     from sidecar.search.words import WordSource
@@ -76,7 +77,7 @@ class RecordRooms:
 
     @cached_property
     def indexes(self) -> Indexes:
-        from sidecar.search.indexer import Indexes
+        from sidecar.search.indexes import Indexes
 
         in_memory = self._ground.config.storage.mode == "session"
         return Indexes(

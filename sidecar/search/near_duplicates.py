@@ -15,7 +15,7 @@ from sidecar.errors import Corrupt, Unavailable
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import RecordStore, Stored
-from sidecar.search.indexer import Indexes
+from sidecar.search.indexes import Indexes
 from sidecar.search.owner_texts import Wanted
 from sidecar.search.owner_view import OwnerView
 from sidecar.search.vector_cache import VectorCache
