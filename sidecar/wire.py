@@ -83,6 +83,11 @@ def moment_to(moment: Moment) -> common_pb2.Moment:
     return message
 
 
+def enum_to(value: int) -> Any:
+    """One of our enums, whose numbers are those of the contract."""
+    return int(value)
+
+
 def state_to(state: SaveState) -> common_pb2.SaveState:
     return common_pb2.SaveState(revision=state.revision, epoch=state.epoch)
 
