@@ -48,3 +48,8 @@ def require_not_below_zero(value: int, field: str) -> None:
     """Raises InvalidInput for a number below 0."""
     if value < 0:
         raise InvalidInput(f"{field} is below 0", reason=Reason.FIELD_INVALID, field=field)
+
+
+def fits_in_head(text: str) -> bool:
+    """Whether a text can stand in the head of a request to a server: printable ASCII."""
+    return text.isascii() and text.isprintable()

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from sidecar.bounds import Bound, require_length
+from sidecar.bounds import Bound, fits_in_head, require_length
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2
 from sidecar.memory.moments import Moment
@@ -57,7 +57,7 @@ def key_from(idempotency_key: str) -> str:
 
 def api_key_from(api_key: str, field: str) -> str:
     """The key for a backend as it is. Raises InvalidInput for one that cannot stand in a request's head."""
-    if not (api_key.isascii() and api_key.isprintable()):
+    if not fits_in_head(api_key):
         raise InvalidInput(f"{field} must be printable ASCII", reason=Reason.FIELD_INVALID, field=field)
     return api_key
 

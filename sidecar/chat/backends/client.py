@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from sidecar.bounds import fits_in_head
 from sidecar.chat.backends.addresses import is_loopback
 from sidecar.chat.backends.failures import (
     BackendFailed,
@@ -94,7 +95,7 @@ class BackendClient:
         at_root: bool = False,
     ) -> AsyncIterator[httpx.Response]:
         """A response with a good status. What httpx raises becomes BackendFailed."""
-        if not (key.isascii() and key.isprintable()):
+        if not fits_in_head(key):
             raise BackendFailed(Failure(FailureKind.AUTH_EXPIRED, _ODD_KEY), backend.backend_id)
         base = _root(backend.base_url) if at_root else backend.base_url
         carrier = await self._carrier(base)

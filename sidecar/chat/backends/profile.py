@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
-from sidecar.bounds import Bound, require_count, require_length
+from sidecar.bounds import Bound, fits_in_head, require_count, require_length
 from sidecar.chat.backends.addresses import checked_base_url
 from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.canonical_json import parse
@@ -212,7 +212,7 @@ def _check_key(backend: Backend) -> None:
     if len(backend.headers) > _MAX_HEADERS:
         raise _wrong("headers", f"has {len(backend.headers)} headers; the limit is {_MAX_HEADERS}")
     for name, value in backend.headers.items():
-        if not _HEADER.fullmatch(name) or not value.isascii() or not value.isprintable():
+        if not _HEADER.fullmatch(name) or not fits_in_head(value):
             raise _wrong("headers", "must hold names and values that can stand in a request's head")
         if name.casefold() in _KEY_HEADERS:
             raise _wrong("headers", "must not hold a key; name an environment variable in api_key_env")
