@@ -176,18 +176,12 @@ def held_to(
     counter: TokenCounter,
     asked: Asked,
 ) -> compaction_pb2.CompactResponse:
-    """The new conversation: the summary first, then what stays."""
+    """What became of the conversation."""
     done = result.cut > 0
     parts = Partition(0, result.cut, result.too_many, result.too_long)
     kept = [held.message for held in messages[result.cut :]]
     before = sum(cost(held.message, counter) for held in messages) + counter.count(request.prior_summary)
     after = sum(cost(message, counter) for message in kept) + counter.count(result.summary)
-    answer = list(request.messages[result.cut :])
-    if result.summary and done:
-        summary = compaction_pb2.CompactMessage(
-            role=USER, content=result.summary, summary=True, summarised_messages=result.stands_for
-        )
-        answer.insert(0, summary)
     return compaction_pb2.CompactResponse(
         compacted=done,
         trigger=trigger_of(parts, forced=asked.force and not parts.triggered),
@@ -202,9 +196,20 @@ def held_to(
         attempts=result.use.calls,
         usage=_usage(result.use),
         cuts=cuts_to(result.cuts),
-        messages=answer,
+        messages=_conversation(request, result),
         cut_index=result.cut,
     )
+
+
+def _conversation(request: compaction_pb2.CompactRequest, result: HeldResult) -> list[compaction_pb2.CompactMessage]:
+    """The new conversation: the summary first, then what stays."""
+    kept = list(request.messages[result.cut :])
+    if not (result.summary and result.cut):
+        return kept
+    summary = compaction_pb2.CompactMessage(
+        role=USER, content=result.summary, summary=True, summarised_messages=result.stands_for
+    )
+    return [summary, *kept]
 
 
 def _strategy(use: ModelUse, *, folded: bool) -> compaction_pb2.CompactionStrategy.ValueType:

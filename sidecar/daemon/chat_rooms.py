@@ -212,7 +212,7 @@ class ChatRooms:
         from sidecar.compaction.service import CompactionService
 
         return CompactionService(
-            rounds=self.compactions,
+            compactions=self.compactions,
             summaries=self.summaries,
             counters=self.counters,
             saves=self._ground.saves,
