@@ -50,6 +50,7 @@ class DerivedDatabase:
         self._report = report
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._unusable = False
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """The answer of ``work``, which is one transaction; None while the file cannot be used."""
@@ -59,10 +60,12 @@ class DerivedDatabase:
             for _ in range(2):
                 try:
                     with self._open() as database:
-                        return work(database)
+                        answer = work(database)
+                    self._unusable = False
+                    return answer
                 except (sqlite3.DatabaseError, OSError, ValueError) as error:
                     if _passing(error):
-                        self._tell("index_unusable", "cannot be used for now; answers come from the journals")
+                        self._tell_unusable()
                         self._close()
                         return None
                     self._tell("index_thrown_away", "could not be read and was thrown away; it is built again")
@@ -125,6 +128,12 @@ class DerivedDatabase:
         database.execute("INSERT INTO made_by VALUES (?)", (version,))
         database.commit()
         self._made_by = version
+
+    def _tell_unusable(self) -> None:
+        """Once, and not again before it was of use: every search would."""
+        if not self._unusable:
+            self._tell("index_unusable", "cannot be used for now; answers come from the journals")
+        self._unusable = True
 
     def _tell(self, code: str, what: str) -> None:
         details = {"file": self._path.name if self._path else _IN_MEMORY}

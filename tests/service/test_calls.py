@@ -20,11 +20,6 @@ METHODS = [
 ]
 
 
-@pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
-
 def called(channel, service, name, sends_many, answers_many, metadata=()):
     """Call a method with an empty message; the message or messages of the answer."""
     kind = f"{'stream' if sends_many else 'unary'}_{'stream' if answers_many else 'unary'}"
