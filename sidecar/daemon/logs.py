@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from sidecar.storage.file_disk import require_no_link
+
 _WAITING = 1_000
 _LOGGER = "lorekeeper"
 
@@ -71,15 +73,17 @@ class _Sink:
 
 
 class _RotatedFile:
-    """The file, its folder and what rotates it are made with the first line, in the thread that writes."""
+    """The file, its folder and what rotates it are made with the first line, in the thread that writes. While they
+    cannot be made, or lead elsewhere, lines are dropped."""
 
     def __init__(self, file: Path, max_bytes: int, files: int) -> None:
         self._made_of = (file, max_bytes, files)
         self._handler: logging.Handler | None = None
 
     def handle(self, record: logging.LogRecord) -> None:
-        self._handler = self._handler or self._open()
-        self._handler.handle(record)
+        with contextlib.suppress(OSError):
+            self._handler = self._handler or self._open()
+            self._handler.handle(record)
 
     def close(self) -> None:
         if self._handler is not None:
@@ -90,6 +94,7 @@ class _RotatedFile:
 
         file, max_bytes, files = self._made_of
         file.parent.mkdir(mode=0o700, exist_ok=True)
+        require_no_link(file)
         handler = RotatingFileHandler(
             file, maxBytes=max_bytes, backupCount=files, encoding="utf-8", delay=True, errors="backslashreplace"
         )

@@ -326,6 +326,28 @@ def test_a_standard_stream_that_is_closed_from_the_start_takes_nothing_from_the_
         second.wait()
 
 
+@POSIX
+@pytest.mark.parametrize("name", ["logs", "logs/daemon.log"])
+def test_a_log_that_leads_elsewhere_is_not_written(make_daemon, tmp_path, name):
+    outside, log = tmp_path / "outside", tmp_path / "data" / name
+    log.parent.mkdir(parents=True)
+    outside.mkdir()
+    log.symlink_to(outside if name == "logs" else outside / "file")
+    daemon = make_daemon().start()
+    assert daemon.client.write(ACTOR, "one").version == 1
+    assert daemon.stop() == 0
+    assert list(outside.iterdir()) == []
+
+
+def test_a_log_that_cannot_be_made_is_in_nobodys_way(make_daemon, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "logs").write_text("", encoding="utf-8")
+    daemon = make_daemon().start()
+    assert daemon.client.write(ACTOR, "one").version == 1
+    assert daemon.stop() == 0
+    assert ("daemon_stopping" in daemon.stderr, "Traceback" in daemon.stderr) == (True, False)
+
+
 # --- a start that fails
 
 
