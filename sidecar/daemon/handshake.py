@@ -66,8 +66,8 @@ def read_file(folder: Path) -> Handshake | None:
 def _are_two(told: Path, folder: Path) -> bool:
     try:
         return not told.samefile(folder)
-    except OSError:
-        return False  # it was moved, or is seen from another place
+    except (OSError, ValueError):
+        return False  # it was moved, is seen from another place, or cannot be told in this language of the system
 
 
 def announce(handshake: Handshake, *, reused: bool = False) -> None:

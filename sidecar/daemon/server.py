@@ -134,15 +134,17 @@ def _hold_standard_streams() -> None:
 
 
 def _prepared(folder: Path) -> Path:
-    """The data folder's real path, made private to the user where it is missing. Clients are told it as text."""
+    """The data folder's real path, made private to the user where it is missing."""
     try:
-        os.path.realpath(folder).encode("utf-8")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except UnicodeEncodeError as error:
-        raise CannotStart(Exit.FOLDER, f"{folder} cannot be the data folder: its path is no text in UTF-8") from error
     except OSError as error:
         raise CannotStart(Exit.FOLDER, f"{folder} cannot be the data folder: {error.strerror}") from error
     return Path(os.path.realpath(folder))
+
+
+def _told(path: Path) -> str:
+    """A path as clients are told it, in whatever language the system is; what is no UTF-8 becomes U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 class Daemon:
@@ -207,7 +209,7 @@ class Daemon:
             token=secrets.token_urlsafe(32),
             pid=os.getpid(),
             version=__version__,
-            data_dir=str(self._own_disk.root),
+            data_dir=_told(self._own_disk.root),
         )
         self._edge = Edge(
             token=handshake.token,
