@@ -27,6 +27,7 @@ from sidecar.settings import SavesSettings
 from sidecar.storage.cloning import Measured
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.keys import is_actor_folder
 from sidecar.storage.save_state import SaveState
 
 # In place of a count of files: something is being erased from it, or was when the daemon was killed.
@@ -147,7 +148,7 @@ class CheckpointStore:
         yield
         files = self.files(save, checkpoint_id)
         measured = self._disk.measure(files)
-        actors = sum(name.startswith("a-") for name in self._disk.names(files))
+        actors = sum(is_actor_folder(name) for name in self._disk.names(files))
         self._write(
             replace(
                 checkpoint,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sidecar.memory.moments import Moment
 from sidecar.storage.disk import Disk
+from sidecar.storage.keys import is_actor_folder
 from sidecar.storage.timelines import read_as
 
 MAX_TIMELINES = 64
@@ -67,7 +68,7 @@ class LatestMoments:
 
     def _journals(self, folder: Path) -> Iterator[Path]:
         for name in self._disk.names(folder):
-            if name.startswith("a-"):
+            if is_actor_folder(name):
                 inside = self._disk.names(folder / name)
                 yield from (folder / name / inner for inner in inside if inner.endswith(".jsonl"))
             elif name.endswith(".jsonl"):
