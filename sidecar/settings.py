@@ -240,6 +240,7 @@ class DaemonSettings:
         33_554_432, 1_048_576, 1_073_741_824, "bytes", "the largest message received; answers stay under 4 MiB"
     )
     max_concurrent_calls: int = limit(1_024, 8, 100_000, "calls", "calls and streams open at once")
+    max_connections: int = limit(256, 8, 100_000, "connections", "connections of clients at once; more are closed")
     max_page_size: int = limit(1_000, 1, 10_000, "items", "the largest page of a list")
     default_page_size: int = limit(100, 1, 10_000, "items", "the page of a list when the request names none")
     drain_seconds: float = limit(5.0, 0.0, 300.0, "seconds", "time for running calls to finish at a stop")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import socket
+import struct
+import sys
 
 import grpc
+import psutil
 import pytest
 from client import MEMORY, Client, failure, write
 from grpc_health.v1 import health_pb2
@@ -151,6 +156,64 @@ def test_plain_http_of_a_web_page_runs_no_handler(shared_daemon, client, method)
     assert b"grpc-status: 0" not in answer
     assert not answer.startswith(b"HTTP/1.1 200")
     assert calls_counted(client) == before
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def frame(kind, body, flags=0):
+    """An HTTP/2 frame of the connection itself."""
+    return struct.pack(">I", len(body))[1:] + bytes([kind, flags, 0, 0, 0, 0]) + body
+
+
+GREETING, PING = PREFACE + frame(4, b""), frame(6, b"are you?")
+
+
+def connect(daemon):
+    host, _, port = daemon.address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def test_standard_error_is_the_logs_alone_whatever_a_stranger_sends(shared_daemon):
+    with connect(shared_daemon) as stranger:
+        stranger.sendall(GREETING + frame(7, struct.pack(">II", 0, 7) + b"a secret") + PING)
+        heard = b""
+        while frame(6, b"are you?", flags=1) not in heard:
+            more = stranger.recv(4_096)
+            assert more, "the daemon hung up"
+            heard += more
+    assert all(json.loads(line) for line in shared_daemon.stderr.splitlines())
+
+
+def test_connections_beyond_the_limit_are_closed_and_leave_the_others_alone(start_daemon, actor):
+    daemon = start_daemon("--set", "daemon.max_connections=8")
+    daemon.client.write(actor, "before")
+    with contextlib.ExitStack() as held:
+        strangers = [held.enter_context(connect(daemon)) for _ in range(40)]
+        kept = sum(answers(stranger) for stranger in strangers)
+        assert 1 <= kept <= 8
+        assert daemon.client.write(actor, "meanwhile").version == 2
+
+
+def answers(stranger):
+    """Whether the daemon takes a new connection: it greets, or it closes."""
+    with contextlib.suppress(ConnectionError):
+        stranger.sendall(GREETING)
+        return stranger.recv(4_096) != b""
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there one process sees another's limits")
+def test_a_daemon_may_open_more_files_than_a_shell_gives_it(make_daemon):
+    import resource
+
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, usual[1]), usual[1]))
+    try:
+        daemon = make_daemon().start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    assert psutil.Process(daemon.pid).rlimit(psutil.RLIMIT_NOFILE)[0] == min(8_192, usual[1])
 
 
 def calls_counted(client):
