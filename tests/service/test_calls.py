@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import sys
+import threading
 
 import grpc
 import psutil
@@ -54,6 +55,17 @@ def ids(row):
 def test_no_method_answers_without_a_token(stranger, row):
     told = failure(lambda: called(stranger.channel, *row))
     assert (*told.kind, told.domain) == ("UNAUTHENTICATED", "TOKEN_INVALID", "lorekeeper")
+
+
+def test_a_stranger_is_refused_before_its_message_has_come(stranger):
+    never = threading.Event()
+
+    def messages():
+        yield never.wait() and b""
+
+    call = stranger.channel.stream_stream(f"/{MEMORY}/GetDocument")(messages(), timeout=20)
+    assert failure(lambda: next(call)).kind == ("UNAUTHENTICATED", "TOKEN_INVALID")
+    never.set()
 
 
 @pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", "bearer {}", "{}", "Bearer {}x", "Bearer  {}"])
