@@ -171,7 +171,7 @@ class Daemon:
         self._own_disk = FileDisk(folder)
         self._hub = DiagnosticHub(kept=self._settings.kept_diagnostics, max_watchers=self._settings.max_watchers)
         self._stats = CallStats()
-        self._health = Health(("", *SERVICES), waiting=(_MODEL,))
+        self._health = Health(("", *SERVICES), waiting=(_MODEL,), max_watchers=self._settings.max_health_watchers)
         self._stopping = asyncio.Event()
         self._why = ""
         self._reason = ""
@@ -204,7 +204,7 @@ class Daemon:
         rooms = Rooms(
             disk,
             self._loaded.config,
-            serving=self._serving,
+            serving=self._health.tell,
             report=self._hub.report,
             roles=self._options.roles,
             loop=self._loop,
@@ -312,7 +312,7 @@ class Daemon:
 
     async def _stop(self, server: grpc.aio.Server, rooms: Rooms) -> None:
         # 1. Tell health, so that nobody new attaches.
-        await self._health.end()
+        self._health.end()
         # 2. End the streams that would never end by themselves.
         self._hub.close()
         # 3. Refuse new calls, and give those that run a moment.
@@ -330,11 +330,7 @@ class Daemon:
         code, severity = ("storage_writable", Severity.INFORMATION) if writable else ("storage_refuses", Severity.ERROR)
         words = "takes writes again" if writable else "refuses writes: it is full or read-only"
         self._hub.report(Diagnostic(code, f"the data folder {words}", severity))
-        self._loop.call_soon_threadsafe(self._begin, self._health.tell(_STORING, writable))
-
-    def _serving(self, name: str, serving: bool) -> None:
-        """A service became able or unable to answer; called on the event loop."""
-        self._begin(self._health.tell(name, serving))
+        self._loop.call_soon_threadsafe(self._health.tell, _STORING, writable)
 
     def _begin(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

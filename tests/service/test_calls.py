@@ -133,6 +133,21 @@ def test_a_watch_of_health_begins_with_the_present_state(stranger):
     watch.cancel()
 
 
+def test_what_is_no_request_for_health_is_a_bad_argument(stranger):
+    for path, streams in (("/grpc.health.v1.Health/Check", False), ("/grpc.health.v1.Health/Watch", True)):
+        told = failure(lambda path=path, streams=streams: stranger.raw(path, b"\xff", streams=streams))
+        assert told.code.name == "INVALID_ARGUMENT"
+
+
+def test_more_watchers_of_health_than_the_limit_are_refused(start_daemon):
+    daemon = start_daemon("--set", "daemon.max_health_watchers=1")
+    request = health_pb2.HealthCheckRequest(service="none of them")
+    first = daemon.client.health.Watch(request)
+    assert next(first).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+    told = failure(lambda: next(daemon.client.health.Watch(request)))
+    assert told.code.name == "RESOURCE_EXHAUSTED"
+
+
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
 def test_reflection_lists_the_services_without_a_token(stranger, version):
     method = stranger.channel.stream_stream(
@@ -173,9 +188,9 @@ def test_plain_http_of_a_web_page_runs_no_handler(shared_daemon, client, method)
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
-def frame(kind, body, flags=0):
-    """An HTTP/2 frame of the connection itself."""
-    return struct.pack(">I", len(body))[1:] + bytes([kind, flags, 0, 0, 0, 0]) + body
+def frame(kind, body, flags=0, stream=0):
+    """An HTTP/2 frame; ``stream`` 0 is the connection itself."""
+    return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
 
 
 GREETING, PING = PREFACE + frame(4, b""), frame(6, b"are you?")
@@ -195,6 +210,22 @@ def test_standard_error_is_the_logs_alone_whatever_a_stranger_sends(shared_daemo
             assert more, "the daemon hung up"
             heard += more
     assert all(json.loads(line) for line in shared_daemon.stderr.splitlines())
+
+
+def test_a_stranger_who_watches_and_never_reads_does_not_keep_the_daemon_from_ending(daemon):
+    assert daemon.client.serving()
+    no_room = frame(4, struct.pack(">HI", 4, 0))
+    path = b"/grpc.health.v1.Health/Watch"
+    head = b"\x83\x86\x41\x01x\x44" + bytes([len(path)]) + path + b"\x40\x02te\x08trailers"
+    head += b"\x5f\x10application/grpc"
+    with connect(daemon) as stranger:
+        stranger.sendall(PREFACE + no_room + frame(1, head, flags=4, stream=1) + frame(0, b"\0" * 5, flags=1, stream=1))
+        heard = b""
+        while b"application/grpc" not in heard:  # the head of the answer, which needs no room
+            more = stranger.recv(4_096)
+            assert more, heard
+            heard += more
+        assert daemon.stop() == 0
 
 
 def test_connections_beyond_the_limit_are_closed_and_leave_the_others_alone(start_daemon, actor):
