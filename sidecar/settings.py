@@ -170,6 +170,7 @@ class SearchSettings:
         0.95, 0.0, 1.0, "cosine", "from here on a record is flagged as near duplicate; 0: none is"
     )
     index_batch: int = limit(256, 1, 10_000, "owners", "owners indexed in one transaction")
+    max_open_indexes: int = limit(32, 1, 10_000, "saves", "saves whose indexes are held open at once")
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 
 

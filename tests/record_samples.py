@@ -78,7 +78,13 @@ class House:
         in_memory = isinstance(self.disk, SessionDisk)
         self.languages = SaveLanguages(self.disk.root, self.search_limits.language)
         version = lambda folder: words_version(self.languages.analyzer_of_folder(folder))  # noqa: E731
-        self.indexes = Indexes(self.disk.root, in_memory=in_memory, version=version, report=self.told.append)
+        self.indexes = Indexes(
+            self.disk.root,
+            in_memory=in_memory,
+            version=version,
+            report=self.told.append,
+            most_open=self.search_limits.max_open_indexes,
+        )
         self.store = RecordStore(
             self.disk,
             self.actors,

@@ -97,7 +97,13 @@ class RecordRooms:
         from sidecar.search.indexer import Indexes
 
         in_memory = self._config.storage.mode == "session"
-        return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
+        return Indexes(
+            self._disk.root,
+            in_memory=in_memory,
+            version=self._words_version,
+            report=self._report,
+            most_open=self._config.search.max_open_indexes,
+        )
 
     @cached_property
     def languages(self) -> SaveLanguages:

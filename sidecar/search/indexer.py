@@ -7,12 +7,13 @@ length, and what is missing is written again.
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt
@@ -39,15 +40,21 @@ _ROWS_UNDER_LOCK = 64
 
 
 class Indexes:
-    """The index of each save, opened when it is first needed. They also know what the catalog of a save needs."""
+    """The index of each save, opened when it is needed: the files of those used longest ago are closed, so that a
+    daemon may serve any number of saves. They also know what the catalog of a save needs."""
 
-    def __init__(self, root: Path, *, in_memory: bool, version: Callable[[str], str], report: Report) -> None:
+    def __init__(
+        self, root: Path, *, in_memory: bool, version: Callable[[str], str], report: Report, most_open: int
+    ) -> None:
         """``version`` tells how words are cut now, in the save whose folder has this name."""
         self._root = root
         self._in_memory = in_memory
+        self._most_open = most_open
         self._version = version
         self._report = report
-        self._open: dict[str, Index] = {}
+        # Whoever still holds one that was closed shares it with all others.
+        self._known: WeakValueDictionary[str, Index] = WeakValueDictionary()
+        self._recent: OrderedDict[str, Index] = OrderedDict()
         self._lock = Lock()
         #: Called with each save that is used for the first time.
         self.opening: Callable[[str], None] = lambda _save: None
@@ -110,28 +117,42 @@ class Indexes:
         if self._in_memory or self._path(save).exists():
             self.of(save).delete()
         with self._lock:
-            self._open.pop(save, None)
+            self._recent.pop(save_folder(self._root, save).name, None)
 
     def close(self) -> None:
         """Let go of all files."""
         with self._lock:
-            for index in self._open.values():
+            for index in self._known.values():
                 index.close()
 
     def _at(self, name: str) -> Index:
         with self._lock:
-            index = self._open.get(name)
+            index = self._known.get(name)
             if index is None:
-                index = self._open[name] = Index(self._database(name))
-            return index
+                index = self._known[name] = Index(self._database(name))
+            self._recent[name] = index
+            self._recent.move_to_end(name)
+            rested = self._oldest()
+        if rested is not None:
+            rested.close()
+        return index
+
+    def _oldest(self) -> Index | None:
+        """One that has to make room. Of process memory none does: with it its content would go."""
+        if self._in_memory or len(self._recent) <= self._most_open:
+            return None
+        return self._recent.popitem(last=False)[1]
 
     def _database(self, name: str) -> DerivedDatabase:
         path = None if self._in_memory else self._root / "index" / f"{name}.sqlite3"
         return DerivedDatabase(path, MIGRATIONS, lambda: self._version(name), self._report, outdated=OUTDATED)
 
     def _saves(self) -> list[str]:
-        """The folder names of all saves that hold something."""
-        return list(self._open) if self._in_memory else [path.name for path in (self._root / "saves").glob("s-*")]
+        """The folder names of all saves that have an index."""
+        if self._in_memory:
+            return list(self._recent)
+        folders = (self._root / "saves").glob("s-*")
+        return [folder.name for folder in folders if (self._root / "index" / f"{folder.name}.sqlite3").exists()]
 
     def _path(self, save: str) -> Path:
         return self._root / "index" / (save_folder(self._root, save).name + ".sqlite3")

@@ -3,10 +3,12 @@
 import sqlite3
 from pathlib import Path
 
+import psutil
 import pytest
 from record_samples import House, house_on, owner, record
 
 from sidecar.search.index_status import IndexStatus, Phase
+from sidecar.settings import SearchSettings
 
 NPC, OTHER = owner("npc"), owner("other")
 
@@ -321,3 +323,29 @@ def test_words_that_are_taken_away_meanwhile_make_no_text_unused(house, monkeypa
 
     monkeypatch.setattr(index._database, "run", look_and_take_away)
     assert house.indexes.unused(texts) == []
+
+
+def open_files(house: House) -> set[Path]:
+    """The index files that this process holds open, their logs left out."""
+    opened = {Path(file.path) for file in psutil.Process().open_files()}
+    return {path for path in opened if path.parent == house.disk.root / "index" and path.suffix == ".sqlite3"}
+
+
+def test_any_number_of_saves_holds_few_files_open(tmp_path):
+    house = house_on(tmp_path)
+    house = House(house.disk, search_limits=SearchSettings(index_delay_seconds=0.0, max_open_indexes=2))
+    saves = [f"slot {n}" for n in range(5)]
+    for save in saves:
+        house.store.add(save, [(owner("npc", save=save), record("m1", "wolf"))])
+        house.index_now(save)
+    house.indexer.close()
+    assert len(open_files(house)) == 2
+    assert [status(house).counts(save).terms_ready for save in saves] == [1] * 5
+    assert len(open_files(house)) == 2
+
+
+def test_asking_about_a_save_that_holds_nothing_makes_no_file(tmp_path):
+    house = house_on(tmp_path)
+    assert status(house).counts("slot 9").total == 0
+    assert [step.done for step in status(house).rebuild("slot 9")][-1] == 0
+    assert list(tmp_path.rglob("s-*.sqlite3*")) == []
