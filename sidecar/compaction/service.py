@@ -59,6 +59,8 @@ class Rounds(Protocol):
         self, role_id: str, use_model: bool | None, backend_id: str, api_key: str = ""
     ) -> Summariser | None: ...
 
+    def counter(self, role_id: str) -> TokenCounter: ...
+
     def counting(self, role_id: str, backend_id: str) -> tuple[Counters, str]: ...
 
     def summary_cap(self, role_id: str) -> int: ...
@@ -210,7 +212,7 @@ class CompactionService:
         self, who: ActorId, request: compaction_pb2.CompactRequest
     ) -> compaction_pb2.CompactResponse:
         messages, target = held_from(request, most=self._limits.max_conversation), target_from(request)
-        asked, counter = asked_from(request), self._counters.best()
+        asked, counter = asked_from(request), self._rounds.counter(who.role)
         summariser = self._rounds.summariser_for(who.role, asked.use_model, request.backend_id, request.api_key)
 
         def run() -> HeldResult:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sidecar.settings import Config
     from sidecar.storage.actors import Actors
     from sidecar.storage.disk import Disk
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.save_state import SaveStates
     from sidecar.storage.workers import Workers
     from sidecar.wire import Paging
@@ -147,8 +148,14 @@ class ChatRooms:
             summaries=self.summaries,
             archive=self.archive,
             epoch=lambda save: self._saves.state(save).epoch,
-            cleared=self.claims.erased,
+            cleared=self._cleared,
+            report=self._report,
         )
+
+    def _cleared(self, who: ActorId) -> None:
+        """The numbers of a cleared history may begin again: what was folded under them is no other's."""
+        self.claims.erased(who)
+        self.folds.erased(who)
 
     @cached_property
     def prompts(self) -> Prompts:

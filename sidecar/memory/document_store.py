@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +22,7 @@ from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import ActorId, save_folder
+from sidecar.storage.recent import RecentActors
 from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
@@ -54,9 +53,7 @@ class DocumentStore:
         self._limits = limits
         self._versions_kept = versions_kept
         self._clock = clock
-        self._cache: OrderedDict[ActorId, Document] = OrderedDict()
-        self._cached_chars = 0
-        self._cache_lock = threading.Lock()
+        self._cache: RecentActors[Document] = RecentActors(limits.max_cached_chars)
 
     def cached(self, who: ActorId) -> Document | None:
         """The document if reading it costs no disk access."""
@@ -122,7 +119,7 @@ class DocumentStore:
 
     def open_counts(self) -> dict[str, int]:
         """How much is kept in memory for reading."""
-        return {"cached_documents": len(self._cache), "cached_chars": self._cached_chars}
+        return {"cached_documents": len(self._cache), "cached_chars": self._cache.weight}
 
     def counted(self, who: ActorId) -> dict[str, int]:
         """How many documents the actor has: 1, also one that cannot be read, or 0."""
@@ -133,17 +130,14 @@ class DocumentStore:
 
     def erased(self, who: ActorId) -> None:
         """Read the file again at the next call: it was erased or exchanged."""
-        with self._cache_lock:
-            self._drop(who)
+        self._cache.erased(who)
 
     def quiet(self, save: str) -> None:
         """Nothing to do: what was acknowledged is in its file."""
 
     def exchanged(self, save: str) -> None:
         """Read the files of a save again: they were exchanged or erased."""
-        with self._cache_lock:
-            for who in [who for who in self._cache if who.save == save]:
-                self._drop(who)
+        self._cache.exchanged(save)
 
     def save_erased(self, save: str) -> None:
         """Forget what is cached of a save that is erased."""
@@ -195,18 +189,7 @@ class DocumentStore:
             raise _unreadable(self._disk, path) from error
 
     def _kept(self, who: ActorId, document: Document) -> Document:
-        with self._cache_lock:
-            self._drop(who)
-            self._cache[who] = document
-            self._cached_chars += document.weight
-            while self._cached_chars > self._limits.max_cached_chars and len(self._cache) > 1:
-                self._drop(next(iter(self._cache)))
-        return document
-
-    def _drop(self, who: ActorId) -> None:
-        document = self._cache.pop(who, None)
-        if document is not None:
-            self._cached_chars -= document.weight
+        return self._cache.keep(who, document, weight=document.weight)
 
 
 def _hash(value: Any) -> str:

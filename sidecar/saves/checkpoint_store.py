@@ -24,6 +24,7 @@ from sidecar.saves.checkpoint import (
 from sidecar.saves.layout import CHECKPOINT_FILE, FILES, Layout
 from sidecar.saves.record_count import records_in
 from sidecar.settings import SavesSettings
+from sidecar.storage.actors import folders_of_actors
 from sidecar.storage.cloning import Measured
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
@@ -147,7 +148,7 @@ class CheckpointStore:
         yield
         files = self.files(save, checkpoint_id)
         measured = self._disk.measure(files)
-        actors = sum(name.startswith("a-") for name in self._disk.names(files))
+        actors = len(folders_of_actors(self._disk, files))
         self._write(
             replace(
                 checkpoint,

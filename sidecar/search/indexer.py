@@ -40,8 +40,7 @@ _ROWS_UNDER_LOCK = 64
 
 
 class Indexes:
-    """The index of each save, opened when it is needed: the files of those used longest ago are closed, so that a
-    daemon may serve any number of saves. They also know what the catalog of a save needs."""
+    """The index of each save, opened when it is first needed. They also know what the catalog of a save needs."""
 
     def __init__(
         self, root: Path, *, in_memory: bool, version: Callable[[str], str], report: Report, most_open: int
@@ -49,12 +48,12 @@ class Indexes:
         """``version`` tells how words are cut now, in the save whose folder has this name."""
         self._root = root
         self._in_memory = in_memory
-        self._most_open = most_open
         self._version = version
         self._report = report
-        # Whoever still holds one that was closed shares it with all others.
+        self._most_open = most_open
+        # All that anybody holds, so that no file is opened by two, and those that are kept open.
         self._known: WeakValueDictionary[str, Index] = WeakValueDictionary()
-        self._recent: OrderedDict[str, Index] = OrderedDict()
+        self._open: OrderedDict[str, Index] = OrderedDict()
         self._lock = Lock()
         #: Called with each save that is used for the first time.
         self.opening: Callable[[str], None] = lambda _save: None
@@ -116,13 +115,13 @@ class Indexes:
         """Throw the index of a save away: the save is gone, or names that it must not hold any more."""
         if self._in_memory or self._path(save).exists():
             self.of(save).delete()
-        with self._lock:
-            self._recent.pop(save_folder(self._root, save).name, None)
+            with self._lock:
+                self._open.pop(save_folder(self._root, save).name, None)
 
     def close(self) -> None:
         """Let go of all files."""
         with self._lock:
-            for index in self._known.values():
+            for index in self._open.values():
                 index.close()
 
     def _at(self, name: str) -> Index:
@@ -130,18 +129,13 @@ class Indexes:
             index = self._known.get(name)
             if index is None:
                 index = self._known[name] = Index(self._database(name))
-            self._recent[name] = index
-            self._recent.move_to_end(name)
-            rested = self._oldest()
-        if rested is not None:
-            rested.close()
+            self._open[name] = index
+            self._open.move_to_end(name)
+            full = len(self._open) > self._most_open and not self._in_memory  # where nothing else has what it knows
+            idle = self._open.popitem(last=False)[1] if full else None
+        if idle is not None:
+            idle.close()
         return index
-
-    def _oldest(self) -> Index | None:
-        """One that has to make room. Of process memory none does: with it its content would go."""
-        if self._in_memory or len(self._recent) <= self._most_open:
-            return None
-        return self._recent.popitem(last=False)[1]
 
     def _database(self, name: str) -> DerivedDatabase:
         path = None if self._in_memory else self._root / "index" / f"{name}.sqlite3"
@@ -150,7 +144,7 @@ class Indexes:
     def _saves(self) -> list[str]:
         """The folder names of all saves that have an index."""
         if self._in_memory:
-            return list(self._recent)
+            return list(self._open)
         folders = (self._root / "saves").glob("s-*")
         return [folder.name for folder in folders if (self._root / "index" / f"{folder.name}.sqlite3").exists()]
 

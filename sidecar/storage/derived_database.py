@@ -51,7 +51,7 @@ class DerivedDatabase:
         self._report = report
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._opened = 0
+        self._unusable = False
 
     def run(self, work: Callable[[sqlite3.Connection], T], *, makes: bool = False) -> T | None:
         """The answer of ``work``, which is one transaction; None while the file cannot be used, and where it is not
@@ -64,10 +64,12 @@ class DerivedDatabase:
                     if not (self._there() or makes):
                         return None
                     with self._open() as database:
-                        return work(database)
+                        answer = work(database)
+                    self._unusable = False
+                    return answer
                 except (sqlite3.DatabaseError, OSError, ValueError) as error:
                     if _passing(error):
-                        self._tell("index_unusable", "cannot be used for now; answers come from the journals")
+                        self._tell_unusable()
                         self._close()
                         return None
                     self._tell("index_thrown_away", "could not be read and was thrown away; it is built again")
@@ -76,7 +78,7 @@ class DerivedDatabase:
 
     def version(self) -> Hashable:
         """Another one after every change of the content, by whomever it was made."""
-        return self.run(lambda database: (self._opened, content_version(database, self._path)))
+        return self.run(lambda database: content_version(database, self._path))
 
     def empty_log(self) -> None:
         """Have what was removed leave the disk now: until then it lies in the log and in the pages behind it."""
@@ -115,7 +117,6 @@ class DerivedDatabase:
                 self._path or _IN_MEMORY, timeout=_BUSY_SECONDS, check_same_thread=False, cached_statements=32
             )
             self._prepare(self._connection)
-            self._opened += 1
         if self._made_by != self._version():
             self._make_anew(self._connection, self._version())
         return self._connection
@@ -137,6 +138,12 @@ class DerivedDatabase:
         database.execute("INSERT INTO made_by VALUES (?)", (version,))
         database.commit()
         self._made_by = version
+
+    def _tell_unusable(self) -> None:
+        """Once, and not again before it was of use: every search would."""
+        if not self._unusable:
+            self._tell("index_unusable", "cannot be used for now; answers come from the journals")
+        self._unusable = True
 
     def _tell(self, code: str, what: str) -> None:
         details = {"file": self._path.name if self._path else _IN_MEMORY}
