@@ -61,4 +61,4 @@ def is_serving(handshake: Handshake) -> bool:
         except grpc.RpcError:
             return False
     serving: bool = answer.status == health_pb2.HealthCheckResponse.SERVING
-    return serving and info.pid == handshake.pid and info.data_dir == handshake.data_dir
+    return serving and info.pid == handshake.pid and info.data_dir == handshake.told_data_dir
