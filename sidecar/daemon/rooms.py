@@ -374,7 +374,7 @@ class Rooms:
         from sidecar.embedding.vectors import VectorStore
 
         session = self._config.storage.mode == "session"
-        return VectorStore(None if session else self._disk.root / "index" / "vectors.sqlite3")
+        return VectorStore(None if session else self._disk.root / "index" / "vectors.sqlite3", self._report)
 
     @cached_property
     def embedding_service(self) -> EmbeddingService:

@@ -57,7 +57,7 @@ class SystemService:
             capabilities=about.capabilities,
             limits=_limits(about.loaded),
             instance_id=about.instance_id,
-            data_dir=about.handshake.data_dir,
+            data_dir=about.handshake.told_data_dir,
             pid=about.handshake.pid,
             started=time_to(about.started),
             store_format_version=FORMAT,

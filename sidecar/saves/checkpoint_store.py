@@ -160,6 +160,14 @@ class CheckpointStore:
             )
         )
 
+    def half_rewritten(self, save: str, checkpoint_id: str) -> bool:
+        """Whether :meth:`rewriting` was broken off: what is told of the checkpoint is not right yet."""
+        try:
+            checkpoint = self._read(save, checkpoint_id)
+        except LorekeeperError:
+            return False
+        return checkpoint.rewritten and checkpoint.files == UNKNOWN
+
     def surplus(self, save: str, kind: Kind, count: int) -> list[str]:
         """The ids of the older checkpoints of a kind, beyond the newest ``count``."""
         of_kind = [checkpoint.checkpoint_id for checkpoint in self.of_save(save) if checkpoint.wish.kind is kind]

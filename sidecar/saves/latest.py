@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sidecar.memory.moments import Moment
 from sidecar.storage.disk import Disk
+from sidecar.storage.keys import is_actor_folder
 from sidecar.storage.recent import Recent
 from sidecar.storage.timelines import read_as
 
@@ -62,7 +63,7 @@ class LatestMoments:
 
     def _journals(self, folder: Path) -> Iterator[Path]:
         for name in self._disk.names(folder):
-            if name.startswith("a-"):
+            if is_actor_folder(name):
                 inside = self._disk.names(folder / name)
                 yield from (folder / name / inner for inner in inside if inner.endswith(".jsonl"))
             elif name.endswith(".jsonl"):

@@ -130,8 +130,11 @@ class Indexes:
         return DerivedDatabase(path, MIGRATIONS, lambda: self._version(name), self._report, outdated=OUTDATED)
 
     def _saves(self) -> list[str]:
-        """The folder names of all saves that hold something."""
-        return list(self._open) if self._in_memory else [path.name for path in (self._root / "saves").glob("s-*")]
+        """The folder names of all saves that have an index."""
+        if self._in_memory:
+            return list(self._open)
+        folders = (self._root / "saves").glob("s-*")
+        return [folder.name for folder in folders if (self._root / "index" / f"{folder.name}.sqlite3").exists()]
 
     def _path(self, save: str) -> Path:
         return self._root / "index" / (save_folder(self._root, save).name + ".sqlite3")

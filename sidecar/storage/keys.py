@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,8 @@ DEFAULT_SAVE = "default"
 DEFAULT_ROLE = "Creator"
 _NOBODY = "local"
 _FOLDER_DIGITS = 32
+_SAVE_FOLDER = re.compile(f"s-[0-9a-f]{{{_FOLDER_DIGITS}}}")
+_ACTOR_FOLDER = re.compile(f"a-[0-9a-f]{{{_FOLDER_DIGITS}}}")
 
 
 class ActorId(NamedTuple):
@@ -114,6 +117,16 @@ def save_folder(root: Path, save: str) -> Path:
 def actor_folder(root: Path, who: ActorId) -> Path:
     """``saves/s-<key>/a-<key>`` of an actor."""
     return save_folder(root, who.save) / folder_name(who)
+
+
+def is_save_folder(name: str) -> bool:
+    """Whether a folder of that name is a save's: what file managers and cloud drives put beside it is none."""
+    return _SAVE_FOLDER.fullmatch(name) is not None
+
+
+def is_actor_folder(name: str) -> bool:
+    """The same for an actor's, in a save's folder."""
+    return _ACTOR_FOLDER.fullmatch(name) is not None
 
 
 def folder_name(who: ActorId) -> str:

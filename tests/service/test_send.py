@@ -110,6 +110,13 @@ def test_reasoning_is_neither_shown_nor_stored(game, server):
     assert (turn.deltas, game.messages()[-1]) == (["Hi"], ("assistant", "Hi"))
 
 
+@pytest.mark.parametrize("tags", [("<thought>", "</thought>"), ("[THINK]", "[/THINK]")])
+def test_reasoning_between_the_tags_of_any_family_is_neither_shown_nor_stored(game, server, tags):
+    server.play(stream(*"He lies.".join(tags), "Hi"))
+    turn = game.send("Hello")
+    assert (turn.deltas, game.messages()[-1]) == (["Hi"], ("assistant", "Hi"))
+
+
 def test_reasoning_that_was_shown_is_taken_back(game, server):
     server.play(stream("He lies.", "</think>", "Hi"))
     turn = game.send("Hello")

@@ -163,6 +163,27 @@ def test_a_garbled_file_is_thrown_away_and_begun_again(store, path, garbage):
     assert store.count(A) == 2
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "CREATE TABLE vectors (a); CREATE TABLE identities (id, name, dimensions)",
+        "CREATE TABLE vectors (id, identity, hash, value); CREATE TABLE identities (b)",
+        "CREATE TABLE other (a); CREATE VIEW vectors AS SELECT * FROM other",
+    ],
+)
+def test_a_file_with_tables_of_somebody_else_is_thrown_away_and_told(path, script):
+    path.parent.mkdir()
+    with sqlite3.connect(path) as foreign:
+        foreign.executescript(script)
+    foreign.close()
+    told = []
+    store = VectorStore(path, told.append)
+    put(store)
+    assert store.count(A) == 2
+    assert [(one.code, one.details["file"]) for one in told] == [("vectors_thrown_away", "vectors.sqlite3")]
+    store.close()
+
+
 def test_a_garbled_page_within_the_file_costs_vectors_and_nothing_else(store, path):
     put(store, A, [os.urandom(32) for _ in range(3_000)])
     store.close()
