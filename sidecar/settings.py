@@ -236,6 +236,7 @@ class DaemonSettings:
         33_554_432, 1_048_576, 1_073_741_824, "bytes", "the largest message received; answers stay under 4 MiB"
     )
     max_concurrent_calls: int = limit(1_024, 8, 100_000, "calls", "calls and streams open at once")
+    max_connections: int = limit(256, 8, 100_000, "connections", "connections of clients at once; more are closed")
     max_page_size: int = limit(1_000, 1, 10_000, "items", "the largest page of a list")
     default_page_size: int = limit(100, 1, 10_000, "items", "the page of a list when the request names none")
     drain_seconds: float = limit(5.0, 0.0, 300.0, "seconds", "time for running calls to finish at a stop")
@@ -243,6 +244,7 @@ class DaemonSettings:
     attach_seconds: float = limit(10.0, 0.1, 300.0, "seconds", "how long a second start waits for the first")
     kept_diagnostics: int = limit(1_000, 1, 100_000, "diagnostics", "diagnostics kept for a late watcher")
     max_watchers: int = limit(16, 1, 1_000, "streams", "WatchDiagnostics streams at once")
+    max_health_watchers: int = limit(64, 1, 1_000, "streams", "streams of the health service's Watch at once")
     max_watched_codes: int = limit(256, 1, 4_096, "codes", "codes that one WatchDiagnostics stream asks for")
     log_level: str = option("info", "what is logged", "debug", "info", "warning", "error")
     log_bytes: int = limit(1_048_576, 10_240, 1_073_741_824, "bytes", "size at which the log file is rotated")

@@ -16,7 +16,8 @@ from sidecar.memory.moments import Moment
 from sidecar.memory.open_saves import NothingKnown
 from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.memory.records import Kind, Record, RecordHead
-from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.indexer import Indexer
+from sidecar.search.indexes import Indexes
 from sidecar.search.recall import Recall
 from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.vector_cache import VectorCache

@@ -16,10 +16,10 @@ from typing import Any
 
 from sidecar.compaction.answers import Answers
 from sidecar.compaction.marker import StoredSummary, split_marker
-from sidecar.errors import Corrupt, Reason
+from sidecar.errors import Corrupt
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.keys import ActorId
 from sidecar.storage.recent import RecentActors
 from sidecar.storage.save_state import SaveStates
@@ -171,13 +171,8 @@ class SummaryStore:
         try:
             return summary_from_json(stored)
         except (KeyError, TypeError, ValueError) as error:
-            shown = path.relative_to(self._disk.root).as_posix()
-            raise Corrupt(
-                f"'{shown}' cannot be read and was left as it is; clear the summary, or stop the daemon and run "
-                "'lorekeeper repair'",
-                reason=Reason.STORAGE_CORRUPT,
-                file=shown,
-            ) from error
+            remedy = "clear the summary, or stop the daemon and run 'lorekeeper repair'"
+            raise unreadable(self._disk, path, remedy) from error
 
 
 def _to_json(summary: Summary) -> dict[str, Any]:

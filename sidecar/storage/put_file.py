@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from sidecar.errors import Corrupt, InvalidInput, LimitReached, Reason
+from sidecar.errors import InvalidInput, LimitReached, Reason
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import objects_in, read_json, write_json
+from sidecar.storage.json_file import objects_in, read_json, unreadable, write_json
 
 T = TypeVar("T")
 _FORMAT = 1
@@ -84,9 +84,5 @@ class PutFile(Generic[T]):
         try:
             return self._from_json(objects_in(stored, self._what))
         except (InvalidInput, ValueError) as error:
-            raise Corrupt(
-                f"'{self._path.name}' cannot be read and was left as it is; mend it, or stop the daemon, run "
-                f"'lorekeeper repair' and put the {self._what} again",
-                reason=Reason.STORAGE_CORRUPT,
-                file=self._path.name,
-            ) from error
+            remedy = f"mend it, or stop the daemon, run 'lorekeeper repair' and put the {self._what} again"
+            raise unreadable(self._disk, self._path, remedy) from error

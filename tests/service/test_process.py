@@ -271,6 +271,15 @@ def test_a_second_start_attaches_and_serves_nobody_else(daemon, make_daemon):
     assert daemon.client.write(ACTOR, "one").version == 1
 
 
+@POSIX
+def test_a_daemon_whose_lock_file_somebody_removed_still_owns_its_folder(daemon, make_daemon):
+    (daemon.folder / "daemon.lock").unlink()
+    second = make_daemon().start()
+    assert second.handshake == {**daemon.handshake, "reused": True}
+    assert second.wait() == 0
+    assert daemon.client.write(ACTOR, "one").version == 1
+
+
 def test_the_line_in_a_copy_of_a_folder_leads_nobody_to_the_daemon_of_the_original(daemon, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(daemon.folder, copy)

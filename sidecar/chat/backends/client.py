@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from sidecar.bounds import fits_in_head
 from sidecar.chat.backends.addresses import is_loopback
 from sidecar.chat.backends.failures import (
     BackendFailed,
@@ -94,7 +95,7 @@ class BackendClient:
         at_root: bool = False,
     ) -> AsyncIterator[httpx.Response]:
         """A response with a good status. What httpx raises becomes BackendFailed."""
-        if not (key.isascii() and key.isprintable()):
+        if not fits_in_head(key):
             raise BackendFailed(Failure(FailureKind.AUTH_EXPIRED, _ODD_KEY), backend.backend_id)
         base = _root(backend.base_url) if at_root else backend.base_url
         carrier = await self._carrier(base)
@@ -109,11 +110,7 @@ class BackendClient:
                 extensions={"timeout": _timeouts(backend).as_dict()},
             )
             async with aclosing(await _begun(carrier, request, backend)) as response:
-                if response.status_code != 200:
-                    told = await _told(response, backend)
-                    raise BackendFailed(_refused(response.status_code, told, response.headers), backend.backend_id)
-                if response.headers.get("content-encoding", "identity") != "identity":
-                    raise BackendFailed(Failure(FailureKind.PROVIDER_ERROR, _PACKED), backend.backend_id)
+                await _require_good(response, backend)
                 yield response
         except httpx.TimeoutException as error:
             raise BackendFailed(failure_of(_timeout_kind(error)), backend.backend_id) from error
@@ -186,6 +183,15 @@ async def _begun(carrier: Carrier, request: httpx.Request, backend: Backend) -> 
             return await _sent(carrier, request)
     except TimeoutError as error:
         raise BackendFailed(failure_of(FailureKind.TIMEOUT)) from error
+
+
+async def _require_good(response: httpx.Response, backend: Backend) -> None:
+    """Raises BackendFailed for a bad status, and for a body that is packed."""
+    if response.status_code != 200:
+        told = await _told(response, backend)
+        raise BackendFailed(_refused(response.status_code, told, response.headers), backend.backend_id)
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise BackendFailed(Failure(FailureKind.PROVIDER_ERROR, _PACKED), backend.backend_id)
 
 
 async def _told(response: httpx.Response, backend: Backend) -> bytes:
