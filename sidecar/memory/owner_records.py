@@ -194,19 +194,24 @@ def numbered(rows: Iterable[Row], last: int) -> list[dict[str, Any]]:
     return [{"n": number, **row} for number, row in enumerate(rows, last + 1)]
 
 
+def kept_row(entry: Entry, row: Row) -> dict[str, Any]:
+    """The row that adds a record, with what later rows had changed of it."""
+    kept = dict(row)
+    if entry.superseded_by:
+        kept.update(superseded_by=entry.superseded_by, superseded_since=entry.superseded_since)
+    if entry.shares:
+        kept["shares"] = [share_row(share) for share in entry.shares]
+    return kept
+
+
 def compacted(records: OwnerRecords, rows: Iterable[tuple[Entry, Row]]) -> Iterator[dict[str, Any]]:
     """The rows of a journal that holds what is left: one for each entry, with what later rows had changed."""
     if records.gone:
         yield {"n": 0, "op": "gone", "marks": list(records.gone)}
     last = 0
     for entry, row in rows:
-        kept = dict(row)
-        if entry.superseded_by:
-            kept.update(superseded_by=entry.superseded_by, superseded_since=entry.superseded_since)
-        if entry.shares:
-            kept["shares"] = [share_row(share) for share in entry.shares]
         last = entry.number
-        yield kept
+        yield kept_row(entry, row)
     if last < records.last:
         yield {"n": records.last, "op": "end"}
 

@@ -139,6 +139,10 @@ class RecordStore:
         """The owners of a save."""
         return self._open.save(save).catalog
 
+    def waiting_owners(self, save: str) -> list[ActorId]:
+        """The owners whose rows are not all in their journals yet."""
+        return self._open.save(save).waiting_owners() if self._open.has_left_behind(save) else []
+
     @contextmanager
     def opened(self, who: ActorId) -> Iterator[OpenOwner]:
         """The owner, locked and read. Raises Corrupt."""

@@ -18,11 +18,6 @@ DETERMINISTIC = compaction_pb2.COMPACTION_STRATEGY_DETERMINISTIC
 MODEL = compaction_pb2.COMPACTION_STRATEGY_MODEL
 
 
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
-
-
 def held(role, content, *, calls=(), answers=""):
     return compaction_pb2.CompactMessage(role=role, content=content, tool_call_ids=calls, answers_call_id=answers)
 

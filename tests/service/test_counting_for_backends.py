@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from chat_client import Chat
 from client import failure
 from tiny_models import tokenizer_json
-from turn_client import TurnClient
 from wire_server import stream
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2
@@ -14,16 +12,6 @@ from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2
 MODEL = compaction_pb2.COMPACTION_STRATEGY_MODEL
 BY_RULE = compaction_pb2.COMPACTION_STRATEGY_DETERMINISTIC
 EXACT, ESTIMATE = common_pb2.TOKEN_COUNTER_EXACT, common_pb2.TOKEN_COUNTER_CALIBRATED
-
-
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
-
-
-@pytest.fixture
-def game(shared_daemon, actor, server):
-    return TurnClient(shared_daemon.client, actor, server)
 
 
 @pytest.mark.embeds

@@ -14,11 +14,6 @@ USER, CALL = chat_pb2.TRANSCRIPT_KIND_USER, chat_pb2.TRANSCRIPT_KIND_TOOL_CALL
 RESULT = chat_pb2.TRANSCRIPT_KIND_TOOL_RESULT
 
 
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
-
-
 def entry(kind=CALL, key="give", content="{}", **more):
     return chat_pb2.TranscriptEntry(kind=kind, key=key, content=content, **more)
 

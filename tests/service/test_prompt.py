@@ -19,11 +19,6 @@ WORLD = chat_pb2.PROMPT_SECTION_KIND_WORLD_STATE
 LINE = chat_pb2.PROMPT_SECTION_KIND_PLAYER_LINE
 
 
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
-
-
 def sections(prompt):
     """The parts in the order in which they stand, each once."""
     return list(dict.fromkeys(message.section for message in prompt.messages))
