@@ -237,7 +237,7 @@ class Turn:
     def _fold_later(self, prompt: Prompt) -> bool:
         """Has folded or archived what left the window; whether the summary will change."""
         folds = bool(prompt.snapshot.folded) and self._role.summary.background
-        if folds or prompt.snapshot.left_out:
+        if folds or (prompt.snapshot.left_out and self._role.archive):
             self._folding.start(self._who, prompt.budget.history)
         return folds
 
