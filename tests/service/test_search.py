@@ -353,3 +353,22 @@ def test_an_age_of_more_ticks_than_a_number_holds_is_told_as_the_most_that_it_ho
     records.add(m("first", "wolf", tick=-(2**63)))
     (hit,) = records.search("wolf", filter=wanted(now=2**63 - 1), explain=True).hits
     assert hit.explanation.age_ticks == 2**63 - 1
+
+
+def said(record_id: str, text: str, ordinal: int, **more):
+    """A turn of a conversation."""
+    return m(record_id, text, conversation_id="by the fire", ordinal=ordinal, **more)
+
+
+def test_several_records_at_one_place_of_a_conversation_are_lent_the_same_and_stop_nobody(records):
+    records.add(said("asked", "wolf", 1), *(said(f"m{n}", "bread", 2) for n in range(3)), said("end", "river", 3))
+    answer = records.search("wolf")
+    assert [hit.record.record_id for hit in answer.hits] == ["asked", "m0", "m1", "m2", "end"]
+    assert len({hit.fused_score for hit in answer.hits[1:4]}) == 1
+
+
+def test_turns_that_are_known_for_different_reasons_stand_beside_each_other(records):
+    teller = records.other("teller")
+    shares = [memory_pb2.Share(recipient=records.actor, kind=memory_pb2.SHARE_KIND_WITNESS)]
+    records.add(said("seen", "wolf", 1, shares=shares), said("told", "bread", 2, audience=["*"]), actor=teller)
+    assert records.found("wolf") == ["seen", "told"]
