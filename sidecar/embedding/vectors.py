@@ -68,22 +68,11 @@ class VectorStore:
         self._open: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None
 
-    def get_many(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        """The vectors that are there, by text hash; a missing or damaged one is simply not in the answer."""
-        import numpy as np
-
-        size = identity.dimensions * _VALUE_BYTES
-        return {
-            key: np.frombuffer(value, dtype="<f4").astype(np.float32, copy=False)
-            for key, value in self._values(identity, hashes)
-            if len(value) == size
-        }
-
     def load(
         self, identity: EmbeddingIdentity, hashes: Sequence[bytes]
     ) -> Iterator[tuple[bytes, NDArray[np.float32] | None]]:
-        """As :meth:`get_many`, but checked, and one by one in no certain order: unit vectors by text hash, None for one
-        that is damaged (of a wrong length, not finite, not of length one)."""
+        """The vectors that are there, one by one in no certain order: unit vectors by text hash, None for one that is
+        damaged (of a wrong length, not finite, not of length one)."""
         for key, value in self._values(identity, hashes):
             yield key, _unit_vector(value, identity)
 
@@ -170,15 +159,6 @@ class VectorStore:
             wanted = set(in_use([key for _, key in batch]))
             unused = [row for row, key in batch if key not in wanted]
             removed += self._with(lambda db, unused=unused: _remove(db, unused))  # type: ignore[misc]
-        self._shrink()
-        return removed
-
-    def keep_only(self, identities: Iterable[EmbeddingIdentity]) -> int:
-        """Remove the vectors of all other identities; how many. The file shrinks with what it holds."""
-        kept = [str(identity) for identity in identities]
-        removed = 0
-        while count := self._with(lambda db: _remove_others(db, kept)):
-            removed += count
         self._shrink()
         return removed
 
@@ -344,17 +324,6 @@ def _forget(db: sqlite3.Connection, hashes: Sequence[bytes], only: str, identity
     with _transaction(db):
         sql = f"DELETE FROM vectors WHERE {_BY_TEXT} AND hash IN ({','.join('?' * len(hashes))}){only}"
         return max(0, db.execute(sql, given).rowcount)
-
-
-def _remove_others(db: sqlite3.Connection, kept: Sequence[str]) -> int:
-    """One batch of rows; the identities themselves once none of their rows is left."""
-    others = f"SELECT id FROM identities WHERE name NOT IN ({','.join('?' * len(kept))})"
-    with _transaction(db):
-        rows = f"SELECT id FROM vectors WHERE identity IN ({others}) LIMIT {BATCH}"
-        removed = db.execute(f"DELETE FROM vectors WHERE id IN ({rows})", kept).rowcount
-        if not removed:
-            db.execute(f"DELETE FROM identities WHERE id IN ({others})", kept)
-    return removed
 
 
 @contextmanager
