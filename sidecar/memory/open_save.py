@@ -41,6 +41,11 @@ class OpenSave:
         """Owners whose rows wait for their journal."""
         return len(self._waiting)
 
+    def waiting_owners(self) -> list[ActorId]:
+        """Those owners."""
+        with self._lock:
+            return list(self._waiting)
+
     def note(self, owner: OpenOwner) -> None:
         """Take down how a locked owner stands now."""
         self.catalog.note(owner.who, facts_of(owner))

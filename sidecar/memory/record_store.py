@@ -139,6 +139,10 @@ class RecordStore:
         """The owners of a save."""
         return self._open.save(save).catalog
 
+    def waiting_owners(self, save: str) -> list[ActorId]:
+        """The owners whose rows are not all in their journals yet."""
+        return self._open.save(save).waiting_owners() if self._open.has_left_behind(save) else []
+
     @contextmanager
     def opened(self, who: ActorId) -> Iterator[OpenOwner]:
         """The owner, locked and read. Raises Corrupt."""
@@ -187,11 +191,13 @@ class RecordStore:
             return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)
 
     def archive(self, who: ActorId, turns: Sequence[Record], *, most: int) -> int:
-        """Add archived turns of an actor's conversation, each once; the oldest beyond ``most`` are forgotten, and how
-        many those were is answered. They count for no capacity and no retention. Raises Corrupt."""
+        """Add archived turns of an actor's conversation, each once, also where it was forgotten since; the oldest
+        beyond ``most`` are forgotten, and how many those were is answered. They count for no capacity and no retention.
+        Raises Corrupt."""
         with self.opened(who) as owner:
-            known = owner.records().entries
-            new = [turn for turn in turns if turn.head.record_id not in known]
+            records = owner.records()
+            known = records.entries
+            new = [turn for turn in turns if not records.was_archived(turn.head.record_id)]
             if not new:
                 return 0
             self._states.ensure(who.save)

@@ -8,13 +8,12 @@ messages are numbered in their own save, and two lives are not one conversation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sidecar.memory.owner_records import OwnerRecords, numbered
-from sidecar.memory.records import Share, share_row
+from sidecar.memory.owner_records import Entry, OwnerRecords, kept_row, numbered, share_row_of
+from sidecar.memory.sharing import merged_shares
 from sidecar.saves.contents import counts_of
 from sidecar.saves.layout import SAVE_FILE
 from sidecar.saves.skipped import Skipped
@@ -73,31 +72,34 @@ class _Merged:
 
 
 def _merge_records(disk: Disk, target: Path, source: Path) -> tuple[int, int]:
-    """Append the records that ``target`` lacks; how many were added, and how many have an id that is used there."""
+    """Append the records that ``target`` lacks, and who else knows those that it has; how many were added, and how many
+    have an id that is used there."""
     journal = Journal(disk, target)
-    known = _records(journal)
-    fresh, conflicts = [], 0
-    incoming = OwnerRecords("")
+    known, incoming = _records(journal), OwnerRecords("")
     rows = [line.row for line in Journal(disk, source).load().lines]
     for row in rows:
         incoming.apply(row)
+    fresh, shared, conflicts = [], [], 0
     for row in rows:
-        record_id = row["record"]["id"] if row["op"] == "add" else None
-        if record_id is None or record_id not in incoming.entries:
+        came = incoming.entries.get(row["record"]["id"]) if row["op"] == "add" else None
+        if came is None:
             continue
-        entry = known.entries.get(record_id)
+        entry = known.entries.get(came.head.record_id)
         if entry is None:
-            fresh.append(_fresh(row, incoming.entries[record_id].shares))
-        conflicts += entry is not None and entry.content_hash != row["hash"]
-    if fresh:
-        journal.append(numbered(fresh, known.last))
+            fresh.append({name: value for name, value in kept_row(came, row).items() if name != "n"})
+        elif entry.content_hash != came.content_hash:
+            conflicts += 1
+        else:
+            shared += _further_shares(entry, came)
+    if fresh or shared:
+        journal.append(numbered([*fresh, *shared], known.last))
     return len(fresh), conflicts
 
 
-def _fresh(row: Mapping[str, Any], shares: Sequence[Share]) -> dict[str, Any]:
-    """A row that is not numbered yet, with everyone who knew the record in the end."""
-    fresh = {name: value for name, value in row.items() if name != "n"}
-    return fresh | ({"shares": [share_row(share) for share in shares]} if shares else {})
+def _further_shares(entry: Entry, came: Entry) -> list[dict[str, Any]]:
+    """The row that tells who else knows a record, where there is anybody."""
+    shares, changed = merged_shares(entry.shares, came.shares)
+    return [share_row_of(entry.head.record_id, shares, came.revision)] if changed else []
 
 
 def _records(journal: Journal) -> OwnerRecords:

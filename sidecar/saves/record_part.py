@@ -12,15 +12,16 @@ from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of
 from sidecar.saves.record_count import records_in
-from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.indexer import Indexer
+from sidecar.search.indexes import Indexes
 from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.views import Views
-from sidecar.storage.actors import Actors
+from sidecar.storage.actors import Actors, folders_of_actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
 from sidecar.storage.journal import Journal
 from sidecar.storage.json_file import read_json, write_json
-from sidecar.storage.keys import save_folder
+from sidecar.storage.keys import actor_folder, save_folder
 
 _JOURNAL = "records.jsonl"
 # Where records wait for a journal; those of a damaged one stay.
@@ -69,11 +70,12 @@ class RecordPart:
         self._indexes.removed(save)
 
     def save_counted(self, save: str) -> dict[str, int]:
-        """How many records the save holds: from memory where it is in use, else counted in the journals."""
-        catalog = self._records.catalog_at_hand(save)
-        if catalog is not None:
-            return {"records": catalog.total}
-        return {"records": records_in(self._disk, save_folder(self._disk.root, save))}
+        """How many records the save holds: from memory where it is in use or where some wait for their journal, else
+        counted in the journals. Actors are those who have a folder, or who wait for one with their first records."""
+        waiting = {actor_folder(self._disk.root, who).name for who in self._records.waiting_owners(save)}
+        folder, catalog = save_folder(self._disk.root, save), self._records.catalog_at_hand(save)
+        records = records_in(self._disk, folder) if catalog is None else catalog.total
+        return {"records": records, "actors": len(waiting | folders_of_actors(self._disk, folder))}
 
     def forget_mentions(self, folder: Path, who: Who, *, dry_run: bool) -> bool:
         """Take erased actors out of groups, and out of whom records were shared with or told by. Where that is in the

@@ -22,10 +22,10 @@ from sidecar.saves.layout import SAVE_FILE, Layout
 from sidecar.saves.parts import SaveParts
 from sidecar.saves.save_settings import SaveSettingsStore
 from sidecar.settings import SavesSettings
-from sidecar.storage.actors import Actors
+from sidecar.storage.actors import Actors, folders_of_actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, stored_number, write_json
-from sidecar.storage.keys import is_actor_folder, is_save_folder, ordinal
+from sidecar.storage.keys import is_save_folder, ordinal
 from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, save_to_json, stored_about
 from sidecar.storage.timelines import forked, read_as
 
@@ -117,7 +117,7 @@ class SaveFiles:
         live = self.layout.live(save)
         try:
             state, about, name = self._states.state(save), self._states.about(save), self._settings.name(save)
-            records = self._parts.counted(save).get("records", 0)
+            counted = self._parts.counted(save)
         except LorekeeperError:
             return SaveFacts(save, readable=False)
         measured = self._disk.measure(live)
@@ -125,8 +125,8 @@ class SaveFiles:
             save=save,
             state=state,
             name=name,
-            actors=self._actor_count(live),
-            records=records,
+            actors=counted.get("actors", 0),
+            records=counted.get("records", 0),
             checkpoints=len(self.checkpoints.ids(save)),
             bytes=measured.bytes,
             created=about.created,
@@ -248,13 +248,13 @@ class SaveFiles:
         doomed = [self.layout.live(save), self.layout.checkpoints(save), *self.copies(save)]
         if not any(map(self._disk.exists, doomed)):
             return None
+        self._settle_if_readable(save)
         removed = self._counted(save) | {
             "actors": self._actor_count(self.layout.live(save)),
             "checkpoints_deleted": len(self.checkpoints.ids(save)),
             "bytes": self._disk.measure(*doomed).own_bytes,
         }
         if not dry_run:
-            self._settle_if_readable(save)
             self._parts.erased(save)
             for folder in (*doomed, *self.layout.exports(self._disk, save)):
                 self.layout.set_aside(self._disk, folder)
@@ -349,7 +349,7 @@ class SaveFiles:
         self._parts.exchanged(save)
 
     def _actor_count(self, folder: Path) -> int:
-        return sum(is_actor_folder(name) for name in self._disk.names(folder))
+        return len(folders_of_actors(self._disk, folder))
 
     def _id_in(self, folder: Path) -> str:
         try:

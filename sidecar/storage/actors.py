@@ -116,6 +116,12 @@ class Actors:
         self._known.clear()
 
 
+def folders_of_actors(disk: Disk, folder: Path) -> set[str]:
+    """The names of the actors' folders in ``folder``, which has the form of a save's; what a kill left of one that was
+    being made or erased is none."""
+    return {name for name in disk.names(folder) if is_actor_folder(name) and disk.exists(folder / name / "actor.json")}
+
+
 def _written(who: ActorId) -> dict[str, Any]:
     return {
         "format": _FORMAT,

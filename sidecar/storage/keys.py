@@ -8,9 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from sidecar.bounds import Bound, require_length
 from sidecar.errors import InvalidInput, Reason
 
 MAX_ID_CHARS = 512
+_LONGEST_ID = Bound("max_id_chars", MAX_ID_CHARS)
 DEFAULT_SAVE = "default"
 DEFAULT_ROLE = "Creator"
 _NOBODY = "local"
@@ -62,14 +64,7 @@ def checked_id(value: str, field: str) -> str:
     """``value`` trimmed, or InvalidInput that names the field and the limit. A line break around it is refused, not
     trimmed, as any control character is."""
     whole, value = value, value.strip()
-    if len(value) > MAX_ID_CHARS:
-        raise InvalidInput(
-            f"{field} has {len(value)} characters; the limit is {MAX_ID_CHARS}",
-            reason=Reason.FIELD_TOO_LONG,
-            field=field,
-            limit="max_id_chars",
-            value=MAX_ID_CHARS,
-        )
+    require_length(value, field, _LONGEST_ID)
     if not whole.isprintable() and any(_is_control(letter) for letter in whole):
         raise InvalidInput(
             f"{field} has control characters or half a surrogate pair; an id may hold any other text",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
+import socket
+import threading
 from typing import Any
 
 import pytest
@@ -89,6 +93,74 @@ def test_half_an_answer_or_an_error_in_its_place_is_told_and_never_stored(game, 
     server.play(reply)
     assert game.send("Hello").code == code
     assert game.messages() == [("user", "Hello")]
+
+
+class Drip:
+    """A model server that says ``begin``, and then ``again`` twenty times a second until its caller hangs up."""
+
+    def __init__(self, begin: bytes, again: bytes) -> None:
+        self._says = (begin, again)
+        self.hung_up_on = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        caller, _ = self._listener.accept()
+        begin, again = self._says
+        with caller, contextlib.suppress(OSError):
+            request = b""
+            while b'"messages"' not in request:
+                request += caller.recv(65_536)
+            caller.sendall(begin)
+            caller.settimeout(0.05)
+            for _ in range(int(20 * WAIT_SECONDS)):
+                with contextlib.suppress(TimeoutError):
+                    if not caller.recv(65_536):
+                        break
+                caller.sendall(again)
+            else:
+                return
+        self.hung_up_on.set()
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+CHUNKED = b"content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+OK, REFUSED = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 500 No\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "again", "code"),
+    [
+        (OK + CHUNKED + chunk(delta(content=TEXT) + FINISHED), chunk(b": still here\n\n"), ""),
+        (OK + CHUNKED + chunk(delta(content=TEXT) + end()), chunk(b": still here\n\n"), ""),
+        (REFUSED + CHUNKED, chunk(b" "), "BACKEND_UNAVAILABLE"),
+        (b"", b"HTTP/1.1 102 Processing\r\n\r\n", "TIMEOUT"),
+        (OK, b"x-more: x\r\n", "TIMEOUT"),
+    ],
+    ids=["after its finish", "after its end", "in a refusal", "before its answer", "in its headers"],
+)
+def test_a_server_that_never_comes_to_an_end_is_hung_up_on(game, begin, again, code):
+    with contextlib.closing(Drip(begin, again)) as server:
+        game.put_backend(
+            base_url=server.base_url, model="x", connect_timeout_ms=500, idle_timeout_ms=500, max_retries=0
+        )
+        turn = game.send("Hello")
+        assert server.hung_up_on.wait(WAIT_SECONDS)
+    assert turn.code == code if code else turn.completed.text == TEXT
+
+
+def test_no_packed_answer_is_asked_for_or_unpacked(game, server):
+    packed = gzip.compress(delta(content=TEXT) + end())
+    server.play(Reply([packed], headers={"content-encoding": "gzip"}))
+    assert game.send("Hello").code == "PROVIDER_ERROR"
+    assert server.turns[0].headers["accept-encoding"] == "identity"
 
 
 def test_a_server_that_is_down_is_told_and_the_line_is_kept(game):

@@ -16,13 +16,6 @@ from client import failure
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, memory_pb2, save_pb2
 
-FORMATS = save_pb2.ImportFormat
-
-
-@pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
 
 @pytest.fixture
 def save(request):
@@ -220,6 +213,42 @@ def test_a_merged_record_is_known_to_everyone_it_was_shared_with(client, save, e
     take_in(client, export(client, save)[1], save_id=target, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
     request = memory_pb2.GetRecordRequest(actor=mira(target), record_id="wolf")
     assert [one.recipient.actor_id for one in client.memory.GetRecord(request).record.shares] == ["wolf"]
+
+
+def test_a_record_that_both_have_is_known_to_everyone_who_knows_it_in_either(client, save, exported):
+    def share(name):
+        told = memory_pb2.Share(
+            recipient=common_pb2.Actor(save_id=save, actor_id=name), kind=memory_pb2.SHARE_KIND_WITNESS
+        )
+        request = memory_pb2.ShareRecordRequest(actor=mira(save), record_id="wolf", shares=[told])
+        client.memory.ShareRecord(request)
+
+    share("fox")
+    with_the_fox = export(client, save)[1]
+    client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id=save))
+    remember(client, save, "wolf", "the wolf was spared")
+    share("owl")
+    take_in(client, with_the_fox, save_id=save, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    record = client.memory.GetRecord(memory_pb2.GetRecordRequest(actor=mira(save), record_id="wolf")).record
+    assert sorted(one.recipient.actor_id for one in record.shares) == ["fox", "owl"]
+
+
+def test_a_superseded_record_is_not_current_again_where_its_replacement_is_there_already(client, save, exported):
+    replacement = memory_pb2.NewRecord(
+        record_id="dead wolf",
+        scope="personal",
+        kind=memory_pb2.RECORD_KIND_EVENT,
+        moment=common_pb2.Moment(timeline_id="world", tick=2),
+    )
+    request = memory_pb2.SupersedeRecordRequest(actor=mira(save), record_id="wolf", replacement=replacement)
+    client.memory.SupersedeRecord(request)
+    data = export(client, save)[1]
+    client.memory.ForgetRecords(memory_pb2.ForgetRecordsRequest(actor=mira(save), record_ids=["wolf"]))
+    answer = take_in(client, data, save_id=save, conflict=save_pb2.IMPORT_CONFLICT_MERGE)
+    assert dict(answer.taken) == {"records": 1}
+    assert list(recalled(client, save)) == ["dead wolf"]
+    record = client.memory.GetRecord(memory_pb2.GetRecordRequest(actor=mira(save), record_id="wolf")).record
+    assert record.superseded_by_id == "dead wolf"
 
 
 def test_a_merge_tells_nothing_of_answers_to_calls_on_the_other_save(client, save):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
 from tiny_models import tokenizer_json
@@ -20,11 +19,6 @@ from sidecar.gen.lorekeeper.v1 import (
     save_pb2_grpc,
     system_pb2,
 )
-
-
-@pytest.fixture
-def game(shared_daemon: Any, actor: Any, server: Any) -> TurnClient:
-    return TurnClient(shared_daemon.client, actor, server)
 
 
 def test_a_turn_starts_speaks_and_ends(game, server):

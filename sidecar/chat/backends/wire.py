@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from sidecar.bounds import fits_in_head
 from sidecar.chat.backends.profile import Backend
 
 SYSTEM = "system"
@@ -81,8 +82,7 @@ class Ask:
 
     def headers(self) -> dict[str, str]:
         """What a server may know of the call beside its body; a role id that is no plain ASCII is percent-encoded."""
-        plain = self.role_id.isascii() and self.role_id.isprintable()
-        role = self.role_id if plain else quote(self.role_id, safe="")
+        role = self.role_id if fits_in_head(self.role_id) else quote(self.role_id, safe="")
         told = {"idempotency-key": self.call_id, "x-coreai-role": role}
         return {name: value for name, value in told.items() if value}
 

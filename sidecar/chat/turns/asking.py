@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of
 from sidecar.chat.backends.offline import offline_answer
@@ -27,6 +26,7 @@ from sidecar.chat.turns.events import Event, Said, TakenBack, Tell, Trouble, War
 from sidecar.chat.turns.exchange import Round, trimmed
 from sidecar.chat.turns.meter import Meter, cut_in_silence
 from sidecar.chat.turns.opening import Opening
+from sidecar.chat.turns.parts import TurnParts
 from sidecar.chat.turns.request import request_of, tokens_of
 from sidecar.chat.turns.speech import Room, Speech
 from sidecar.chat.turns.tools import TurnTool
@@ -297,7 +297,7 @@ class Asking:
         return True
 
 
-async def ready(parts: Any, chosen: Chosen) -> Chosen:
+async def ready(parts: TurnParts, chosen: Chosen) -> Chosen:
     """The choice with its window, its tool channel and the order of roles that it takes."""
     window = await parts.known.window(chosen.backend, chosen.model, chosen.key)
     known, where = parts.known, (chosen.backend, chosen.model)
