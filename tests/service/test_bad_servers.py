@@ -77,6 +77,7 @@ def test_an_answer_that_is_all_there_is_heard_however_it_comes(game, server, rep
         (Reply([delta(content="Hi"), b'event: error\ndata: {"message":"boom"}\n\n', end()]), "PROVIDER_ERROR"),
         (Reply([delta(content="Hi"), b"event: error\ndata: boom\n\n", end()]), "PROVIDER_ERROR"),
         (Reply([delta(content="Hi"), end("error")]), "PROVIDER_ERROR"),
+        (Reply([delta(content="Hi"), end("abort")]), "PROVIDER_ERROR"),
         (Reply([delta(content="Hi"), event({"choices": [FAULT]}), end()]), "BACKEND_UNAVAILABLE"),
         (whole(FAULT), "BACKEND_UNAVAILABLE"),
         (Reply([event(FAULT)]), "BACKEND_UNAVAILABLE"),
