@@ -292,6 +292,7 @@ class Rooms:
             actor_files=lambda: self.actor_files,
             vectors=lambda: self.search.vector_erasure,
             unstored=lambda: self.chat.part.unstored(),
+            staying=lambda save: self.chat.part.staying(save),
             paging=self._paging,
             settings_changed=lambda save: self.records.settings_changed(save),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -47,12 +48,14 @@ class SaveRooms:
         actor_files: Callable[[], ActorFiles],
         vectors: Callable[[], Vectors],
         unstored: Callable[[], Iterable[ActorId]],
+        staying: Callable[[str], AbstractContextManager[None]],
         paging: Paging,
         settings_changed: Callable[[str], None],
     ) -> None:
         """``settings_changed`` is told of each save whose settings were replaced; ``unstored`` tells the actors of whom
-        something lives in this process only."""
+        something lives in this process only, and ``staying`` keeps that of a save while its files are exchanged."""
         self._unstored = unstored
+        self._staying = staying
         self._settings_changed = settings_changed
         self._disk = disk
         self._config = config
@@ -188,7 +191,14 @@ class SaveRooms:
         return TransferService(
             disk=self._disk,
             files=self.files,
-            importer=Importer(self._disk, self.files, self._saves, self._config.saves),
+            importer=Importer(
+                self._disk,
+                self.files,
+                self._saves,
+                self._config.saves,
+                unstored=self._unstored,
+                staying=self._staying,
+            ),
             foreign={
                 save_pb2.IMPORT_FORMAT_COREAI: foreign.coreai,
                 save_pb2.IMPORT_FORMAT_OPENGAMEAGENT: foreign.opengameagent,
