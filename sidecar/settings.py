@@ -65,7 +65,6 @@ class BackendSettings:
 class TurnSettings:
     """Turns and the conversations that they belong to."""
 
-    max_input_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "the longest line of a player")
     max_schema_chars: int = limit(65_536, 100, 1_000_000, "code points", "the schema of one tool or answer")
     max_result_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "what a tool of the game answers")
     max_waiting_lines: int = limit(16, 1, 1_000, "lines", "lines that wait in one conversation")
@@ -124,7 +123,6 @@ class RecordSettings:
     max_filter_items: int = limit(256, 1, 256, "items", "scopes or tags in one filter")
     max_owners: int = limit(256, 1, 4_096, "owners", "owners named in one call")
     max_forget_ids: int = limit(4_096, 1, 65_536, "ids", "ids in one ForgetRecords call")
-    max_page: int = limit(1_000, 1, 10_000, "records", "records in one page")
     max_groups: int = limit(1_000, 1, 100_000, "groups", "groups of a save")
     max_members: int = limit(10_000, 1, 1_000_000, "members", "members of a group")
     max_tool_result_chars: int = limit(
@@ -134,11 +132,7 @@ class RecordSettings:
     max_cached_owners: int = limit(4_096, 16, 1_000_000, "owners", "owners kept open in memory")
     max_cached_records: int = limit(4_096, 64, 1_000_000, "records", "whole records kept in memory")
     max_waiting_bytes: int = limit(
-        16_777_216,
-        1,
-        1_073_741_824,
-        "bytes",
-        "records whose journals wait; beyond, adding helps",
+        16_777_216, 1, 1_073_741_824, "bytes", "records whose journals wait; beyond, adding helps"
     )
 
 
@@ -169,6 +163,9 @@ class SearchSettings:
     near_duplicate_similarity: float = limit(
         0.95, 0.0, 1.0, "cosine", "from here on a record is flagged as near duplicate; 0: none is"
     )
+    max_open_indexes: int = limit(
+        32, 1, 10_000, "saves", "saves whose index stays open, with three files each; others are opened when asked"
+    )
     index_batch: int = limit(256, 1, 10_000, "owners", "owners indexed in one transaction")
     index_delay_seconds: float = limit(0.3, 0.0, 60.0, "seconds", "how long changes wait to be indexed together")
 
@@ -179,7 +176,9 @@ class ChatSettings:
 
     max_messages: int = limit(500, 1, 100_000, "messages", "messages that a history keeps")
     max_transcript_rows: int = limit(2_000, 1, 1_000_000, "rows", "rows that a transcript keeps")
-    max_content_chars: int = limit(1_000_000, 1_000, 10_000_000, "code points", "the longest message")
+    max_content_chars: int = limit(
+        1_000_000, 1_000, 10_000_000, "code points", "the longest message or line of a player"
+    )
     max_batch: int = limit(500, 1, 10_000, "messages", "messages or rows in one call")
     max_cached_chars: int = limit(
         16_000_000, 0, 1_000_000_000, "code points", "stored histories kept in memory for reading"
@@ -237,6 +236,7 @@ class DaemonSettings:
         33_554_432, 1_048_576, 1_073_741_824, "bytes", "the largest message received; answers stay under 4 MiB"
     )
     max_concurrent_calls: int = limit(1_024, 8, 100_000, "calls", "calls and streams open at once")
+    max_connections: int = limit(256, 8, 100_000, "connections", "connections of clients at once; more are closed")
     max_page_size: int = limit(1_000, 1, 10_000, "items", "the largest page of a list")
     default_page_size: int = limit(100, 1, 10_000, "items", "the page of a list when the request names none")
     drain_seconds: float = limit(5.0, 0.0, 300.0, "seconds", "time for running calls to finish at a stop")
@@ -244,6 +244,7 @@ class DaemonSettings:
     attach_seconds: float = limit(10.0, 0.1, 300.0, "seconds", "how long a second start waits for the first")
     kept_diagnostics: int = limit(1_000, 1, 100_000, "diagnostics", "diagnostics kept for a late watcher")
     max_watchers: int = limit(16, 1, 1_000, "streams", "WatchDiagnostics streams at once")
+    max_health_watchers: int = limit(64, 1, 1_000, "streams", "streams of the health service's Watch at once")
     max_watched_codes: int = limit(256, 1, 4_096, "codes", "codes that one WatchDiagnostics stream asks for")
     log_level: str = option("info", "what is logged", "debug", "info", "warning", "error")
     log_bytes: int = limit(1_048_576, 10_240, 1_073_741_824, "bytes", "size at which the log file is rotated")

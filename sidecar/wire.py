@@ -10,12 +10,17 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from sidecar.bounds import Bound, fits_in_head, require_length
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2
+from sidecar.memory.moments import Moment
 from sidecar.storage.keys import MAX_ID_CHARS, ActorId, actor_id, ordinal
 from sidecar.storage.save_state import SaveState
 
 T = TypeVar("T")
+# A client's default limit for an answer is 4 MiB; a page stays well under it.
+PAGE_BYTES = 3_000_000
+_LONGEST_KEY = Bound("max_key_chars", MAX_ID_CHARS)
 
 
 def actor_from(message: common_pb2.Actor, *, save: str = "", field: str = "actor") -> ActorId:
@@ -46,20 +51,13 @@ def actor_to(who: ActorId) -> common_pb2.Actor:
 
 def key_from(idempotency_key: str) -> str:
     """The key as it is. Raises InvalidInput for one that is too long."""
-    if len(idempotency_key) > MAX_ID_CHARS:
-        raise InvalidInput(
-            f"idempotency_key has {len(idempotency_key)} characters; the limit is {MAX_ID_CHARS}",
-            reason=Reason.FIELD_TOO_LONG,
-            field="idempotency_key",
-            limit="max_key_chars",
-            value=MAX_ID_CHARS,
-        )
+    require_length(idempotency_key, "idempotency_key", _LONGEST_KEY)
     return idempotency_key
 
 
 def api_key_from(api_key: str, field: str) -> str:
     """The key for a backend as it is. Raises InvalidInput for one that cannot stand in a request's head."""
-    if not (api_key.isascii() and api_key.isprintable()):
+    if not fits_in_head(api_key):
         raise InvalidInput(f"{field} must be printable ASCII", reason=Reason.FIELD_INVALID, field=field)
     return api_key
 
@@ -70,6 +68,24 @@ def require_known(enum: Any, value: int, field: str) -> None:
         raise InvalidInput(
             f"{field} is {value}; it must be one of {', '.join(enum.keys())}", reason=Reason.FIELD_INVALID, field=field
         )
+
+
+def moment_from(message: common_pb2.Moment) -> Moment:
+    """A moment, not checked yet."""
+    return Moment(message.timeline_id, message.tick, message.calendar_json)
+
+
+def moment_to(moment: Moment) -> common_pb2.Moment:
+    """A moment; the calendar only where there is one."""
+    message = common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick)
+    if moment.calendar:
+        message.calendar_json = moment.calendar
+    return message
+
+
+def enum_to(value: int) -> Any:
+    """One of our enums, whose numbers are those of the contract."""
+    return int(value)
 
 
 def state_to(state: SaveState) -> common_pb2.SaveState:
@@ -116,22 +132,19 @@ def page(
         )
     after = ordinal(token_key(token))
     taken: list[T] = []
-    room = _PAGE_BYTES
+    room = PAGE_BYTES
     for item in items:
         if after and ordinal(key(item)) <= after:
             continue
         room -= weight(item)
         if taken and (len(taken) == (size or paging.default) or room < 0):
-            return Page(taken, _encoded(key(taken[-1])))
+            return Page(taken, token_of(key(taken[-1])))
         taken.append(item)
     return Page(taken, "")
 
 
-# A client's default limit for an answer is 4 MiB; a page stays well under it.
-_PAGE_BYTES = 3_000_000
-
-
-def _encoded(key: str) -> str:
+def token_of(key: str) -> str:
+    """The token of the page after the item with this key."""
     return base64.urlsafe_b64encode(key.encode("utf-8")).decode("ascii")
 
 
@@ -140,8 +153,13 @@ def token_key(token: str) -> str:
     try:
         return base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8")
     except (UnicodeError, binascii.Error) as error:
-        raise InvalidInput(
-            "page_token is not one that an earlier page gave; begin again without it",
-            reason=Reason.PAGE_TOKEN_INVALID,
-            field="page_token",
-        ) from error
+        raise token_invalid() from error
+
+
+def token_invalid() -> InvalidInput:
+    """What to raise for a token that no page gave."""
+    return InvalidInput(
+        "page_token is not one that an earlier page gave; begin again without it",
+        reason=Reason.PAGE_TOKEN_INVALID,
+        field="page_token",
+    )

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_client import Chat
+from client import Client
 from daemon_process import DaemonProcess
 from hypothesis import HealthCheck, settings
+from turn_client import TurnClient
 from wire_server import WireServer
 
 from sidecar.gen.lorekeeper.v1 import common_pb2
@@ -58,6 +61,24 @@ def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonPr
 def actor(request: pytest.FixtureRequest) -> common_pb2.Actor:
     """An actor of this test alone."""
     return common_pb2.Actor(save_id="slot 1", actor_id=request.node.name[:500], role_id="Merchant")
+
+
+@pytest.fixture
+def client(shared_daemon: DaemonProcess) -> Client:
+    """A client of the shared daemon."""
+    return shared_daemon.client
+
+
+@pytest.fixture
+def chat(shared_daemon: DaemonProcess) -> Chat:
+    """The shared daemon's conversations."""
+    return Chat(shared_daemon.client)
+
+
+@pytest.fixture
+def game(shared_daemon: DaemonProcess, actor: common_pb2.Actor, server: WireServer) -> TurnClient:
+    """Turns of this test's actor with the shared daemon and the scripted model server."""
+    return TurnClient(shared_daemon.client, actor, server)
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ def run_command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """What a command says on a folder, and how it ends."""
     return subprocess.run(
         [*command(), *words, "--data-dir", str(folder)],
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -16,7 +16,8 @@ from sidecar.memory.moments import Moment
 from sidecar.memory.open_saves import NothingKnown
 from sidecar.memory.record_store import RecordStore, Stored
 from sidecar.memory.records import Kind, Record, RecordHead
-from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.indexer import Indexer
+from sidecar.search.indexes import Indexes
 from sidecar.search.recall import Recall
 from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.vector_cache import VectorCache
@@ -78,7 +79,13 @@ class House:
         in_memory = isinstance(self.disk, SessionDisk)
         self.languages = SaveLanguages(self.disk.root, self.search_limits.language)
         version = lambda folder: words_version(self.languages.analyzer_of_folder(folder))  # noqa: E731
-        self.indexes = Indexes(self.disk.root, in_memory=in_memory, version=version, report=self.told.append)
+        self.indexes = Indexes(
+            self.disk.root,
+            in_memory=in_memory,
+            version=version,
+            report=self.told.append,
+            most_open=self.search_limits.max_open_indexes,
+        )
         self.store = RecordStore(
             self.disk,
             self.actors,

@@ -44,10 +44,11 @@ class Archive:
                 self._report(_full(dropped, self._most))
 
     def holds(self, who: ActorId, rows: Sequence[Row]) -> bool:
-        """Whether all of these messages that may be stored are in it. Raises Corrupt."""
+        """Whether all of these messages that may be stored are in it, or were until they were forgotten. Raises
+        Corrupt."""
         with self._records().opened(who) as owner:
-            known = owner.records().entries
-            return all(turn_id(row) in known for row in rows if row.persisted)
+            records = owner.records()
+            return all(records.was_archived(turn_id(row)) for row in rows if row.persisted)
 
     def clear(self, who: ActorId) -> int:
         """Removes it; how many messages it held. Raises Corrupt."""

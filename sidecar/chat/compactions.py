@@ -16,14 +16,15 @@ from sidecar.chat.role_store import RoleStore
 from sidecar.chat.roles import Role
 from sidecar.chat.wire import add_messages
 from sidecar.compaction.counters import Counters
-from sidecar.compaction.cuts import Cut, CutKind
+from sidecar.compaction.cuts import cut_told
 from sidecar.compaction.messages import Message
 from sidecar.compaction.pending import Pending
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.summaries import Summary
 from sidecar.compaction.summariser import Summariser, SummariserOptions, Writer
+from sidecar.compaction.tokens import TokenCounter
 from sidecar.compaction.windows import Asked
-from sidecar.diagnostics import Diagnostic, Report, Severity
+from sidecar.diagnostics import Report
 from sidecar.errors import NotFound
 from sidecar.gen.lorekeeper.v1 import chat_pb2
 from sidecar.settings import CompactionSettings
@@ -31,7 +32,6 @@ from sidecar.storage.keys import ActorId
 
 # Finds the model that writes the summaries of a role: the role, a backend id or "" for what the role says, a key or "".
 FindWriter = Callable[[Role, str, str], Writer | None]
-_LOSSES = {CutKind.SUMMARY, CutKind.SUMMARISER, CutKind.DEFERRED_FOLD, CutKind.FOLD_MARKER, CutKind.WINDOW}
 
 
 class Compactions:
@@ -91,9 +91,10 @@ class Compactions:
         role = self._roles.get(pending.who.role)
         saved = self._conversations.commit(pending, snapshot, archive=role.archive)
         if saved is not None and snapshot.folded:
-            self._snapshots.take(pending.who)
+            if role.memory_tool:
+                self._snapshots.take(pending.who)
             for cut in snapshot.cuts:
-                self._report(_told(cut))
+                self._report(cut_told(cut))
         return saved
 
     def summariser(self, role: Role, backend_id: str, api_key: str = "") -> Summariser | None:
@@ -130,6 +131,11 @@ class Compactions:
         writer = self.summariser(role, backend_id, api_key) if wanted or backend_id else None
         return writer if wanted else None
 
+    def counter(self, role_id: str) -> TokenCounter:
+        """Who counts what a role's turns send, as :meth:`begin` counts."""
+        routed = self._routed(self._roles.get(role_id))
+        return routed.counters.best(routed.model)
+
     def counting(self, role_id: str, backend_id: str) -> tuple[Counters, str]:
         """Who counts for a backend, or for that of a role, and for which model. Raises NotFound."""
         routed = self._route(self._roles.get(role_id), backend_id)
@@ -161,14 +167,4 @@ def _request(role: Role, routed: Routed) -> PromptRequest:
         context_tokens=min(windows, default=None),
         max_output_tokens=role.max_output_tokens or routed.longest or None,
         text_tools=routed.text_tools,
-    )
-
-
-def _told(cut: Cut) -> Diagnostic:
-    return Diagnostic(
-        f"cut_{cut.what}",
-        f"a compaction kept {cut.kept} and dropped {cut.dropped} {cut.unit}"
-        + (f": {cut.detail}" if cut.detail else ""),
-        Severity.WARNING if cut.what in _LOSSES else Severity.INFORMATION,
-        {"kept": str(cut.kept), "dropped": str(cut.dropped), "unit": cut.unit},
     )

@@ -12,7 +12,7 @@ Calls for one actor are made one at a time by the caller; a compaction by a mode
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sidecar.chat.archive import Archive
@@ -20,7 +20,8 @@ from sidecar.chat.history import Added
 from sidecar.chat.history_store import HistoryStore
 from sidecar.chat.roles import Role
 from sidecar.chat.rows import Row, message_of
-from sidecar.compaction.folding import fold_as_bullets
+from sidecar.compaction.cuts import Cut, cut_told
+from sidecar.compaction.folding import Folded, fold_as_bullets, lost_marker_cut
 from sidecar.compaction.marker import StoredSummary, fold_start
 from sidecar.compaction.messages import Message
 from sidecar.compaction.pending import Pending
@@ -28,6 +29,7 @@ from sidecar.compaction.rollup import Policy, Snapshot
 from sidecar.compaction.summaries import Summary, SummaryStore
 from sidecar.compaction.summariser import Summariser
 from sidecar.compaction.tokens import TokenCounter
+from sidecar.diagnostics import Report
 from sidecar.storage.keys import ActorId
 
 
@@ -52,6 +54,7 @@ class Conversations:
         archive: Archive,
         epoch: Callable[[str], int],
         cleared: Callable[[ActorId], None],
+        report: Report,
     ) -> None:
         """``epoch`` tells how often a save was restored; ``cleared`` hears of each conversation that is cleared."""
         self._histories = histories
@@ -59,6 +62,7 @@ class Conversations:
         self._archive = archive
         self._epoch = epoch
         self._cleared = cleared
+        self._report = report
 
     def append(
         self,
@@ -75,9 +79,8 @@ class Conversations:
         if known is not None:
             return known
         leaving = self._histories.read(who).leaving(len(drafts))
-        if leaving:
-            self._let_go(who, self._in_reach(who, leaving, drafts), leaving, role, counter)
-        return self._histories.append(who, drafts, messages=True, request=request, key=key)
+        folded = self._let_go(who, self._in_reach(who, leaving, drafts), leaving, role, counter) if leaving else ()
+        return self._histories.append(who, drafts, messages=True, folded=folded, request=request, key=key)
 
     def append_transcript(
         self, who: ActorId, drafts: Sequence[Row], *, request: Sequence[Any] = (), key: str = ""
@@ -151,33 +154,45 @@ class Conversations:
             return chat
         return [*chat, *self._histories.prepared(who, drafts[: leaving - len(chat)], messages=True)]
 
-    def _let_go(self, who: ActorId, chat: list[Row], leaving: int, role: Role, counter: TokenCounter) -> None:
+    def _let_go(
+        self, who: ActorId, chat: list[Row], leaving: int, role: Role, counter: TokenCounter
+    ) -> tuple[Cut, ...]:
         """Archives and folds the messages that the cap is about to push out, and some more, so that not every append
-        has to."""
+        has to; what folding cut."""
         ahead = min(leaving + len(chat) // 10, len(chat) - role.max_history_messages)
         end = max(leaving, ahead)
         if role.archive and not self._archive.holds(who, chat[:leaving]):
             self._archive.add(who, chat[:end])
-        if role.summary.enabled:
-            self._fold_before_loss(who, chat, leaving, end, role.summary.max_summary_tokens, counter)
+        if not role.summary.enabled:
+            return ()
+        cuts = self._fold_before_loss(who, chat, leaving, end, role.summary.max_summary_tokens, counter)
+        for cut in cuts:
+            self._report(cut_told(cut))
+        return cuts
 
     def _fold_before_loss(
         self, who: ActorId, chat: list[Row], leaving: int, end: int, cap: int, counter: TokenCounter
-    ) -> None:
+    ) -> tuple[Cut, ...]:
         known = self._histories.read(who).messages()
         messages = (*known, *map(message_of, chat[len(known) :]))
         present = self._summaries.read(who)
         folded = _folded(present.stored, messages, leaving, end, cap, counter)
         if folded is not None:
-            present = self._summaries.save(who, folded, persist=self._may_persist(who, chat[:end]))
-        if present.persisted:
-            return
+            present = self._summaries.save(who, folded.summary, persist=self._may_persist(who, chat[:end]))
+        if not present.persisted:
+            self._fold_beneath(who, chat, leaving, end, cap, counter)
+        return folded.cuts if folded else ()
+
+    def _fold_beneath(
+        self, who: ActorId, chat: list[Row], leaving: int, end: int, cap: int, counter: TokenCounter
+    ) -> None:
+        """The same for the stored summary beneath one of this process, as far as messages may be stored."""
         beneath = self._summaries.read_stored(who).stored
         durable = [message_of(row) for row in chat if row.persisted]
         leaving, end = (sum(row.persisted for row in chat[:count]) for count in (leaving, end))
         folded = _folded(beneath, durable, leaving, end, cap, counter)
         if folded is not None:
-            self._summaries.save_stored(who, folded)
+            self._summaries.save_stored(who, folded.summary)
 
     def _may_persist(self, who: ActorId, rows: Sequence[Row]) -> bool:
         """Whether a summary of these rows, on top of the present one, may reach the disk."""
@@ -192,9 +207,10 @@ class Conversations:
 
 def _folded(
     stored: StoredSummary, messages: Sequence[Message], leaving: int, end: int, cap: int, counter: TokenCounter
-) -> StoredSummary | None:
+) -> Folded | None:
     """The summary with the messages up to ``end``; ``None`` where it holds those that are ``leaving`` already."""
-    start = fold_start(messages, stored).index
-    if start >= leaving:
+    start = fold_start(messages, stored)
+    if start.index >= leaving:
         return None
-    return fold_as_bullets(stored, messages[start:end], cap=cap, counter=counter).summary
+    folded = fold_as_bullets(stored, messages[start.index : end], cap=cap, counter=counter)
+    return replace(folded, cuts=(*lost_marker_cut(end if start.lost else 0), *folded.cuts))

@@ -9,12 +9,12 @@ A row lives as long as one of the windows holds it. What leaves a window is told
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sidecar.chat.rows import Row, message_of
-from sidecar.compaction.cuts import Cut, CutKind, Unit
+from sidecar.compaction.cuts import Cut, CutKind, Unit, cut_from_json
 from sidecar.compaction.messages import Message
 
 
@@ -40,12 +40,23 @@ class Added(NamedTuple):
     last_order: int = 0
     rows: int = 0
     rows_dropped: int = 0
+    folded: tuple[Cut, ...] = ()
+    """What was cut where messages were folded before they left."""
 
     def cuts(self, left_for: str = "") -> tuple[Cut, ...]:
-        """What the caps cut, told as data; ``left_for`` says where the messages are that left."""
+        """What the caps and the fold cut, told as data; ``left_for`` says where the messages are that left."""
         history = Cut(CutKind.HISTORY_CAP, Unit.MESSAGES, self.messages, self.evicted, left_for)
         transcript = Cut(CutKind.TRANSCRIPT_CAP, Unit.ROWS, self.rows, self.rows_dropped, "the oldest rows went")
-        return tuple(cut for cut in (history, transcript) if cut.dropped)
+        return (*(cut for cut in (history, transcript) if cut.dropped), *self.folded)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept for a retry."""
+        return {**self._asdict(), "folded": [cut.to_json() for cut in self.folded]}
+
+
+def added_from_json(told: Mapping[str, Any]) -> Added:
+    """What :meth:`Added.to_json` wrote, now or before folds told their cuts."""
+    return Added(**{**told, "folded": tuple(map(cut_from_json, told.get("folded", ())))})
 
 
 @dataclass

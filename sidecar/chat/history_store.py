@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sidecar.chat.history import Added, Caps, History
+from sidecar.chat.history import Added, Caps, History, added_from_json
 from sidecar.chat.open_histories import OpenHistories, OpenHistory
 from sidecar.chat.rows import Row, retimed, row_from_json, row_to_json
 from sidecar.compaction.answers import Answers, answer_json
+from sidecar.compaction.cuts import Cut
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt, LimitReached, Reason
 from sidecar.settings import ChatSettings
@@ -63,7 +64,7 @@ class HistoryStore:
     def known_answer(self, who: ActorId, request: Sequence[Any], key: str) -> Added | None:
         """What an earlier append with this idempotency key was told. Raises AlreadyExists for another request."""
         told = self._open(who).answers.told(key, request)
-        return Added(**told) if told is not None else None
+        return added_from_json(told) if told is not None else None
 
     def prepared(self, who: ActorId, drafts: Sequence[Row], *, messages: bool) -> list[Row]:
         """The rows that an append of the drafts would add now. Raises Corrupt."""
@@ -72,18 +73,26 @@ class HistoryStore:
         return [retimed(row, timelines) for row in numbered]
 
     def append(
-        self, who: ActorId, drafts: Sequence[Row], *, messages: bool, request: Sequence[Any] = (), key: str = ""
+        self,
+        who: ActorId,
+        drafts: Sequence[Row],
+        *,
+        messages: bool,
+        folded: tuple[Cut, ...] = (),
+        request: Sequence[Any] = (),
+        key: str = "",
     ) -> Added:
         """Adds rows, all or none; with ``messages`` they become messages of the history too.
 
-        Drafts say themselves whether they reach the disk. Raises LimitReached, Corrupt, and what the disk raises.
+        ``folded`` is what was cut to make room for them, which a retry is to hear as well. Drafts say themselves
+        whether they reach the disk. Raises LimitReached, Corrupt, and what the disk raises.
         """
         opened = self._open(who)
         rows = self.prepared(who, drafts, messages=messages)
         self._require_room(rows)
-        added = opened.history.outcome(rows)
+        added = opened.history.outcome(rows)._replace(folded=folded)
         stored = [row_to_json(row) for row in rows if row.persisted]
-        told = added._asdict() if key else {}
+        told = added.to_json() if key else {}
         if stored and key:
             stored[-1]["answer"] = answer_json(key, request, told)
         if stored:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+from sidecar.bounds import Bound, require_count, require_length, require_not_below_zero
 from sidecar.chat.prompt import Attachment, Declaration, Line, Section
 from sidecar.chat.prompt_request import PromptRequest
 from sidecar.chat.prompts import Prompt, SectionSize
-from sidecar.chat.wire import require_count, require_length
+from sidecar.chat.wire import content_bound
 from sidecar.compaction.wire import budget_to, count_to, window_to
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, memory_pb2
 from sidecar.settings import ChatSettings
 from sidecar.storage.keys import checked_id
 
-_MAX_ATTACHMENTS = 32
-_MAX_TELEMETRY = 256
-_MAX_ALLOWED = 256
+_ATTACHMENTS = Bound("input.attachments", 32)
+_TELEMETRY = Bound("input.telemetry", 256)
+_ALLOWED = Bound("input.allowed_tools", 256)
 
 
 def request_from(message: chat_pb2.TurnInput, limits: ChatSettings) -> PromptRequest:
     """A turn, as far as the prompt is concerned. Raises InvalidInput."""
     for field in ("text", "instructions", "world_state", "system_prompt"):
-        require_length(getattr(message, field), f"input.{field}", limits.max_content_chars)
+        require_length(getattr(message, field), f"input.{field}", content_bound(limits))
     for field in ("context_tokens", "max_output_tokens"):
-        if getattr(message, field) < 0:
-            raise InvalidInput(
-                f"input.{field} must not be below 0", reason=Reason.FIELD_INVALID, field=f"input.{field}"
-            )
+        require_not_below_zero(getattr(message, field), f"input.{field}")
     return PromptRequest(
         line=line_from(message),
         system_prompt=message.system_prompt if message.HasField("system_prompt") else None,
@@ -41,9 +39,9 @@ def request_from(message: chat_pb2.TurnInput, limits: ChatSettings) -> PromptReq
 
 def line_from(message: chat_pb2.TurnInput) -> Line:
     """What the player says. Raises InvalidInput."""
-    require_count(len(message.attachments), "input.attachments", least=0, most=_MAX_ATTACHMENTS)
+    require_count(len(message.attachments), _ATTACHMENTS.name, _ATTACHMENTS)
     attachments = tuple(_attachment(each, f"input.attachments[{n}]") for n, each in enumerate(message.attachments))
-    require_count(len(message.telemetry), "input.telemetry", least=0, most=_MAX_TELEMETRY)
+    require_count(len(message.telemetry), _TELEMETRY.name, _TELEMETRY)
     return Line(
         message.text,
         attachments,
@@ -74,14 +72,12 @@ def _allowed(message: chat_pb2.TurnInput) -> tuple[str, ...] | None:
     if message.tool_choice == chat_pb2.TOOL_CHOICE_NONE:
         return ()
     names = message.allowed_tools.names
-    require_count(len(names), "input.allowed_tools", least=0, most=_MAX_ALLOWED)
+    require_count(len(names), _ALLOWED.name, _ALLOWED)
     return tuple(names) if message.HasField("allowed_tools") else None
 
 
 def _attachment(message: chat_pb2.Attachment, path: str) -> Attachment:
-    if message.bytes < 0:
-        field = f"{path}.bytes"
-        raise InvalidInput(f"{field} must not be below 0", reason=Reason.FIELD_INVALID, field=field)
+    require_not_below_zero(message.bytes, f"{path}.bytes")
     name, media_type = (checked_id(getattr(message, part), f"{path}.{part}") for part in ("name", "media_type"))
     return Attachment(name, media_type, message.bytes)
 

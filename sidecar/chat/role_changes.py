@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, TypeVar
 
+from sidecar.bounds import Bound, require_count, require_length
 from sidecar.chat.contract_parts import actor_form, filter_form, search_mode
 from sidecar.chat.roles import (
     MAX_PROMPT_CHARS,
@@ -54,9 +55,10 @@ def changed_recall(changes: Changes, path: str) -> RecallOptions:
     return _changed(RecallOptions(), changes, path)
 
 
-def changes_of(role: Role) -> dict[str, Any]:
-    """The role as changes that name every value; what is not set stays out."""
-    return _as_changes(role)
+def changes_of(data: Any) -> dict[str, Any]:
+    """A role, or a part of one, as changes that name every value; what is not set stays out."""
+    values = {each.name: getattr(data, each.name) for each in fields(data)}
+    return {name: _plain(value) for name, value in values.items() if value is not None}
 
 
 def effective_changes(role: Role) -> dict[str, Any]:
@@ -66,17 +68,12 @@ def effective_changes(role: Role) -> dict[str, Any]:
         "remember_tool": role.memory_tool if role.remember_tool is None else role.remember_tool,
         "search_tool": role.memory_tool if role.search_tool is None else role.search_tool,
     }
-    return {**_as_changes(role), **own}
-
-
-def _as_changes(data: Any) -> dict[str, Any]:
-    values = {each.name: getattr(data, each.name) for each in fields(data)}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    return {**changes_of(role), **own}
 
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return _as_changes(value)
+        return changes_of(value)
     if isinstance(value, StrEnum):
         return value.value
     return list(value) if isinstance(value, tuple) else value
@@ -138,14 +135,7 @@ def _choice(choices: type[StrEnum], value: Any, path: str) -> StrEnum:
 def _text(value: Any, path: str) -> str:
     if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
         raise _invalid(path, "it must be a text of valid Unicode")
-    if len(value) > MAX_PROMPT_CHARS:
-        raise InvalidInput(
-            f"{path} has {len(value)} characters; at most {MAX_PROMPT_CHARS} are allowed.",
-            reason=Reason.FIELD_TOO_LONG,
-            field=path,
-            limit="max_prompt_chars",
-            value=MAX_PROMPT_CHARS,
-        )
+    require_length(value, path, Bound("max_prompt_chars", MAX_PROMPT_CHARS))
     return value
 
 
@@ -156,14 +146,7 @@ def _id(value: Any, path: str) -> str:
 def _list(check: _Check, most: int, value: Any, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise _invalid(path, "it must be a list")
-    if len(value) > most:
-        raise InvalidInput(
-            f"{path} has {len(value)} entries; at most {most} are allowed.",
-            reason=Reason.TOO_MANY_ITEMS,
-            field=path,
-            limit=path,
-            value=most,
-        )
+    require_count(len(value), path, Bound(path, most))
     return tuple(check(entry, f"{path}[{index}]") for index, entry in enumerate(value))
 
 

@@ -10,7 +10,6 @@ The game's own file has the same form; it is only read.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -19,14 +18,12 @@ from typing import Any
 
 from sidecar.chat.role_changes import Changes, changed_role
 from sidecar.chat.roles import BUILT_IN_ROLES, Role, normal_role_id, role_policy
-from sidecar.errors import Corrupt, InvalidInput, LimitReached, Reason
+from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.canonical_json import parse
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import objects_in, read_json, write_json
+from sidecar.storage.json_file import objects_in
 from sidecar.storage.keys import ordinal
-
-_FORMAT = 1
-_FILE = "roles.json"
+from sidecar.storage.put_file import PutFile
 
 
 class RoleSource(IntEnum):
@@ -54,21 +51,16 @@ class RoleStore:
     """
 
     def __init__(self, disk: Disk, *, max_roles: int, from_file: Mapping[str, KnownRole] | None = None) -> None:
-        self._disk = disk
-        self._path = disk.root / _FILE
-        self._max_roles = max_roles
-        self._lock = threading.RLock()
         self._base = {role_id: KnownRole(role, {}, RoleSource.BUILT_IN) for role_id, role in BUILT_IN_ROLES.items()}
         self._base |= from_file or {}
-        self._read: dict[str, KnownRole] | None = None
-
-    @property
-    def _put(self) -> dict[str, KnownRole]:
-        """What calls have put. Raises Corrupt where ``roles.json`` cannot be read, at every call until it can."""
-        if self._read is None:
-            with self._lock:
-                self._read = self._read or self._load()
-        return self._read
+        self._put = PutFile(
+            disk,
+            "roles",
+            most=max_roles,
+            limit="chat.max_roles",
+            read=lambda roles: _known(roles, RoleSource.CALL),
+            write=lambda known: known.changes,
+        )
 
     def get(self, role_id: str) -> Role:
         """The role in force."""
@@ -77,55 +69,24 @@ class RoleStore:
     def find(self, role_id: str) -> KnownRole:
         """The role in force and where it comes from."""
         wanted = normal_role_id(role_id)
-        known = self._put.get(wanted) or self._base.get(wanted)
+        known = self._put.known.get(wanted) or self._base.get(wanted)
         return known or KnownRole(role_policy(wanted), {}, RoleSource.DEFAULT)
 
     def all(self) -> list[KnownRole]:
         """Every role that is put, in the file or built in, ordered by id."""
-        known = self._base | self._put
+        known = {**self._base, **self._put.known}
         return [known[role_id] for role_id in sorted(known, key=ordinal)]
 
     def put(self, changes: Changes) -> KnownRole:
         """Sets a role in the place of the one with its id. Raises InvalidInput, LimitReached."""
         role = changed_role(changes)
         known = KnownRole(role, {**changes, "role_id": role.role_id}, RoleSource.CALL)
-        with self._lock:
-            after = self._put | {role.role_id: known}
-            if len(after) > self._max_roles:
-                raise LimitReached(
-                    f"there are {self._max_roles} roles already; delete some, or raise the limit",
-                    reason=Reason.TOO_MANY_ITEMS,
-                    limit="chat.max_roles",
-                    value=self._max_roles,
-                )
-            self._save(after)
+        self._put.put(role.role_id, known)
         return known
 
     def delete(self, role_id: str) -> bool:
         """Removes what was put, so that the file's or the built-in role holds again. False where nothing was."""
-        wanted = normal_role_id(role_id)
-        with self._lock:
-            if wanted not in self._put:
-                return False
-            self._save({known: role for known, role in self._put.items() if known != wanted})
-        return True
-
-    def _save(self, put: dict[str, KnownRole]) -> None:
-        roles = [dict(known.changes) for known in put.values()]
-        write_json(self._disk, self._path, {"format": _FORMAT, "roles": roles})
-        self._read = put
-
-    def _load(self) -> dict[str, KnownRole]:
-        stored = read_json(self._disk, self._path)
-        try:
-            return _known(objects_in(stored, "roles"), RoleSource.CALL)
-        except (InvalidInput, ValueError) as error:
-            raise Corrupt(
-                f"'{_FILE}' cannot be read and was left as it is; mend it, or stop the daemon, run 'lorekeeper repair' "
-                "and put the roles again",
-                reason=Reason.STORAGE_CORRUPT,
-                file=_FILE,
-            ) from error
+        return self._put.delete(normal_role_id(role_id))
 
 
 def read_roles_file(file: Path) -> dict[str, KnownRole]:

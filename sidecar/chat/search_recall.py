@@ -13,9 +13,8 @@ from sidecar.chat.roles import RecallOptions
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2
 from sidecar.memory.canonical_json import string_leaves
 from sidecar.memory.moments import Moment
-from sidecar.memory.record_wire import moment_from, moment_to
 from sidecar.storage.keys import ActorId
-from sidecar.wire import actor_to
+from sidecar.wire import actor_to, moment_from, moment_to
 
 Search = Callable[[search_pb2.SearchRequest], Awaitable[search_pb2.SearchResponse]]
 

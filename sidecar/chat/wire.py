@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sidecar.bounds import Bound, require_count, require_length, require_some
 from sidecar.chat.rows import Kind, Row, message_kind
 from sidecar.errors import InvalidInput, Reason
-from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2
 from sidecar.memory.moments import Moment, checked_moment
 from sidecar.settings import ChatSettings
 from sidecar.storage.keys import checked_id
-
-_PAGE_BYTES = 3_000_000
+from sidecar.wire import PAGE_BYTES, moment_from, moment_to, token_invalid, token_key, token_of
 
 
 def rows_from_messages(messages: Sequence[chat_pb2.NewMessage], limits: ChatSettings, *, persist: bool) -> list[Row]:
     """Drafts of the messages that are not blank. Raises InvalidInput."""
-    require_count(len(messages), "messages", most=limits.max_batch, limit="chat.max_batch")
+    _require_batch(len(messages), "messages", limits)
     rows = []
     for index, message in enumerate(messages):
         field = f"messages[{index}]"
         role = checked_id(message.role, f"{field}.role")
         if not role:
             raise InvalidInput(f"{field}.role is required", reason=Reason.FIELD_REQUIRED, field=f"{field}.role")
-        require_length(message.content, f"{field}.content", limits.max_content_chars)
+        require_length(message.content, f"{field}.content", content_bound(limits))
         if message.content.strip():
             rows.append(
                 Row(
@@ -35,7 +33,7 @@ def rows_from_messages(messages: Sequence[chat_pb2.NewMessage], limits: ChatSett
                     message.content,
                     input_id=checked_id(message.input_id, f"{field}.input_id"),
                     speaker=checked_id(message.speaker, f"{field}.speaker"),
-                    moment=moment_from(message, field),
+                    moment=moment_in(message, field),
                     persisted=persist,
                 )
             )
@@ -44,7 +42,7 @@ def rows_from_messages(messages: Sequence[chat_pb2.NewMessage], limits: ChatSett
 
 def rows_from_entries(entries: Sequence[chat_pb2.TranscriptEntry], limits: ChatSettings, *, persist: bool) -> list[Row]:
     """Drafts of the transcript rows. Raises InvalidInput."""
-    require_count(len(entries), "entries", most=limits.max_batch, limit="chat.max_batch")
+    _require_batch(len(entries), "entries", limits)
     rows = []
     for index, entry in enumerate(entries):
         field = f"entries[{index}]"
@@ -52,26 +50,35 @@ def rows_from_entries(entries: Sequence[chat_pb2.TranscriptEntry], limits: ChatS
             raise InvalidInput(
                 f"{field}.kind must say what the row tells", reason=Reason.FIELD_INVALID, field=f"{field}.kind"
             )
-        require_length(entry.content, f"{field}.content", limits.max_content_chars)
+        require_length(entry.content, f"{field}.content", content_bound(limits))
         rows.append(
             Row(
                 _KINDS[entry.kind],
                 checked_id(entry.key, f"{field}.key"),
                 entry.content,
                 call_id=checked_id(entry.call_id, f"{field}.call_id"),
-                moment=moment_from(entry, field),
+                moment=moment_in(entry, field),
                 persisted=persist,
             )
         )
     return rows
 
 
-def moment_from(message: Any, field: str) -> Moment | None:
+def content_bound(limits: ChatSettings) -> Bound:
+    """How long a message may be, or what is said in a turn."""
+    return Bound("chat.max_content_chars", limits.max_content_chars)
+
+
+def _require_batch(count: int, field: str, limits: ChatSettings) -> None:
+    require_some(count, field)
+    require_count(count, field, Bound("chat.max_batch", limits.max_batch))
+
+
+def moment_in(message: Any, field: str) -> Moment | None:
     """The message's moment, checked, where it has one."""
     if not message.HasField("moment"):
         return None
-    given = message.moment
-    return checked_moment(Moment(given.timeline_id, given.tick, given.calendar_json), f"{field}.moment")
+    return checked_moment(moment_from(message.moment), f"{field}.moment")
 
 
 def add_messages(target: Any, rows: Iterable[Row]) -> None:
@@ -82,7 +89,7 @@ def add_messages(target: Any, rows: Iterable[Row]) -> None:
         if row.input_id or row.speaker:
             message.input_id, message.speaker = row.input_id, row.speaker
         if row.moment:
-            message.moment.CopyFrom(_moment_to(row.moment))
+            message.moment.CopyFrom(moment_to(row.moment))
 
 
 def add_entries(target: Any, rows: Iterable[Row]) -> None:
@@ -99,7 +106,7 @@ def add_entries(target: Any, rows: Iterable[Row]) -> None:
         )
         entry.time.seconds = row.time
         if row.moment:
-            entry.moment.CopyFrom(_moment_to(row.moment))
+            entry.moment.CopyFrom(moment_to(row.moment))
 
 
 def newest_page(rows: Sequence[Row], *, size: int, token: str, most: int) -> tuple[Sequence[Row], str]:
@@ -121,18 +128,11 @@ def newest_page(rows: Sequence[Row], *, size: int, token: str, most: int) -> tup
         end = next((index for index, row in enumerate(rows) if row.order >= before), end)
     start = max(0, end - (size or most))
     start = _within_bytes(rows, start, end)
-    return rows[start:end], _token_of(rows[start].order) if start else ""
-
-
-def _moment_to(moment: Moment) -> common_pb2.Moment:
-    message = common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick)
-    if moment.calendar:
-        message.calendar_json = moment.calendar
-    return message
+    return rows[start:end], token_of(f"before:{rows[start].order}") if start else ""
 
 
 def _within_bytes(rows: Sequence[Row], start: int, end: int) -> int:
-    room = _PAGE_BYTES
+    room = PAGE_BYTES
     for index in range(end - 1, start - 1, -1):
         room -= 4 * len(rows[index].content) + 100
         if room < 0 and index < end - 1:
@@ -140,48 +140,11 @@ def _within_bytes(rows: Sequence[Row], start: int, end: int) -> int:
     return start
 
 
-def _token_of(order: int) -> str:
-    return base64.urlsafe_b64encode(b"before:%d" % order).decode("ascii")
-
-
 def _order_of(token: str) -> int:
-    try:
-        kind, _, order = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True).partition(b":")
-        if kind != b"before":
-            raise ValueError(kind)
-        return int(order)
-    except (UnicodeError, binascii.Error, ValueError) as error:
-        raise InvalidInput(
-            "page_token is not one that an earlier page gave; begin again without it",
-            reason=Reason.PAGE_TOKEN_INVALID,
-            field="page_token",
-        ) from error
-
-
-def require_count(count: int, field: str, *, most: int, least: int = 1, limit: str = "") -> None:
-    """Raises InvalidInput for too few or too many of something; ``limit`` names the setting, if it is one."""
-    if count < least:
-        raise InvalidInput(f"{field} is empty; give at least {least}", reason=Reason.FIELD_REQUIRED, field=field)
-    if count > most:
-        raise InvalidInput(
-            f"{field} has {count} entries; at most {most} are allowed in one call",
-            reason=Reason.TOO_MANY_ITEMS,
-            field=field,
-            limit=limit or field,
-            value=most,
-        )
-
-
-def require_length(text: str, field: str, most: int, *, limit: str = "chat.max_content_chars") -> None:
-    """Raises InvalidInput for a text that is too long; ``limit`` names the bound."""
-    if len(text) > most:
-        raise InvalidInput(
-            f"{field} has {len(text)} code points; at most {most} are allowed",
-            reason=Reason.FIELD_TOO_LONG,
-            field=field,
-            limit=limit,
-            value=most,
-        )
+    kind, _, order = token_key(token).partition(":")
+    if kind != "before" or not order.isdecimal():
+        raise token_invalid()
+    return int(order)
 
 
 _KINDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from sidecar.chat.salvage import check_backends, check_conversation, check_roles, check_summary
 from sidecar.cli.options import as_json, data_dir
+from sidecar.cli.save_basics import agreed
 from sidecar.errors import LorekeeperError
 from sidecar.memory.record_salvage import check_records
 from sidecar.memory.salvage import check_document
@@ -48,7 +50,7 @@ def doctor(data_dir: Path, as_json: bool) -> None:
     else:
         for finding in found:
             _show(finding)
-        click.echo("\n'lorekeeper repair' mends what it can; it asks first.")
+        click.echo(f"\n'lorekeeper repair {_on(data_dir)}' mends what it can; it asks first.")
     sys.exit(1 if found else 0)
 
 
@@ -60,16 +62,23 @@ def repair(data_dir: Path, as_json: bool, yes: bool) -> None:
     """Mend what doctor found; asks first, keeps what it cuts in repaired/. The daemon must not run."""
     lock = FolderLock(data_dir)
     if data_dir.is_dir() and not lock.acquire():
-        raise click.ClickException("a daemon runs on this folder; end it first with: lorekeeper stop")
+        raise click.ClickException(f"a daemon runs on this folder; end it first with: lorekeeper stop {_on(data_dir)}")
     try:
-        rows = [_row(finding) | {"mended": _mended(finding, yes=yes, quiet=as_json)} for finding in _found(data_dir)]
+        found = _found(data_dir)
+        rows = [_row(finding) | {"mended": _mended(finding, yes=yes, quiet=as_json)} for finding in found]
     finally:
         lock.release()
     if as_json:
         click.echo(json.dumps(rows))
     elif not rows:
         click.secho("Nothing is wrong.", fg="green")
+    if any(finding.mend and not row["mended"] for finding, row in zip(found, rows, strict=True)):
+        click.echo("What nobody agreed to is as it was; with --yes it is mended without a question.", err=True)
     sys.exit(0 if all(row["mended"] for row in rows) else 1)
+
+
+def _on(folder: Path) -> str:
+    return f"--data-dir {shlex.quote(str(folder))}"
 
 
 def _found(folder: Path) -> list[Finding]:
@@ -90,7 +99,7 @@ def _refuse_newer(disk: Disk) -> None:
 def _mended(finding: Finding, *, yes: bool, quiet: bool) -> bool:
     if not quiet:
         _show(finding)
-    if finding.mend is None or not (yes or (not quiet and click.confirm("  Do that?"))):
+    if finding.mend is None or not (yes or (not quiet and agreed("  Do that?"))):
         return False
     finding.mend()
     return True

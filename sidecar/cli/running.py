@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -42,20 +43,20 @@ def status(data_dir: Path, as_json: bool) -> None:
         "resident_mb": round(stats.resident_bytes / 1_000_000, 1),
         "cpu_seconds": round(stats.cpu_seconds, 2),
         "running_calls": stats.running_calls,
-        "counts": dict(stats.counts),
     }
     methods = [
         {"method": m.method, "count": m.count, "errors": m.errors, "p50_ms": m.p50_ms, "p99_ms": m.p99_ms}
         for m in stats.methods
     ]
     if as_json:
-        click.echo(json.dumps(value | {"methods": methods}))
-        return
+        click.echo(json.dumps(value | {"counts": dict(stats.counts), "methods": methods}))
+    else:
+        _show_status(value | dict(stats.counts), methods)
+
+
+def _show_status(value: Mapping[str, Any], methods: Sequence[Mapping[str, Any]]) -> None:
     for name, shown in value.items():
-        if name != "counts":
-            click.echo(f"{name.replace('_', ' '):<16}{shown}")
-    for name, count in dict(stats.counts).items():
-        click.echo(f"{name.replace('_', ' '):<16}{count}")
+        click.echo(f"{name.replace('_', ' '):<16}{shown}")
     for m in methods:
         click.echo(
             f"  {m['method']:<40}{m['count']:>8} calls{m['errors']:>6} failed"

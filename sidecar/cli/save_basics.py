@@ -10,7 +10,7 @@ import click
 from google.protobuf.json_format import MessageToDict
 
 from sidecar.cli.client import Client
-from sidecar.gen.lorekeeper.v1 import save_pb2_grpc
+from sidecar.gen.lorekeeper.v1 import save_pb2, save_pb2_grpc
 from sidecar.storage.keys import DEFAULT_SAVE
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -41,12 +41,25 @@ def age(seconds: float) -> str:
 
 def confirmed(yes: bool, question: str) -> None:
     """Go on if the person says so. Raises click.ClickException."""
-    try:
-        agreed = yes or click.confirm(question, err=True)
-    except click.Abort:
-        agreed = False
-    if not agreed:
+    if not (yes or agreed(question)):
         raise click.ClickException("nothing was changed; with --yes it is done without a question")
+
+
+def agreed(question: str) -> bool:
+    """Whether the person says so; who is not there does not."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        return False
+
+
+def require_save(client: Client, save: str) -> None:
+    """Raise click.ClickException for a save that holds nothing: most likely its name was typed wrongly."""
+    request = save_pb2.ListCheckpointsRequest(save_id=save, page_size=1)
+    found = client.call(save_stub(client).ListCheckpoints, request)
+    if found.save.revision == 0 and not found.checkpoints:
+        raise click.ClickException(f"there is no save '{save}'; 'lorekeeper saves list' shows those that there are")
 
 
 def save_stub(client: Client) -> Any:

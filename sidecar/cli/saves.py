@@ -9,7 +9,7 @@ import click
 
 from sidecar.cli.client import connected
 from sidecar.cli.options import as_json, data_dir
-from sidecar.cli.save_basics import age, confirmed, pages, plain, save_stub, size, sure, the_save
+from sidecar.cli.save_basics import age, confirmed, pages, plain, require_save, save_stub, size, sure, the_save
 from sidecar.cli.tables import in_one_line
 from sidecar.gen.lorekeeper.v1 import save_pb2
 
@@ -68,6 +68,7 @@ def checkpoint(data_dir: Path, as_json: bool, save: str, name: str) -> None:
     """Keep a save as it is now."""
     with connected(data_dir) as client:
         request = save_pb2.CreateCheckpointRequest(save_id=save, name=name)
+        require_save(client, save)
         answer = client.call(save_stub(client).CreateCheckpoint, request)
     if as_json:
         click.echo(json.dumps(plain(answer)))

@@ -41,8 +41,7 @@ _CONFLICTS = {
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def export(data_dir: Path, as_json: bool, save: str, checkpoint_id: str, force: bool, file: Path) -> None:
     """Write a save to one zip file."""
-    if file.exists() and not force:
-        raise click.ClickException(f"{file} exists; choose another name, or --force")
+    _require_place(file, force=force)
     partial = file.with_name(file.name + ".partial")
     try:
         with connected(data_dir) as client, partial.open("wb") as out:
@@ -94,6 +93,14 @@ def import_(data_dir: Path, as_json: bool, source_format: str, source: Path, yes
         click.echo(json.dumps(plain(answer)))
         return
     _show_import(answer, dry_run=more["dry_run"])
+
+
+def _require_place(file: Path, *, force: bool) -> None:
+    """A file is put in its place whole: a device or a pipe would be replaced by it. Raises click.ClickException."""
+    if str(file) == "-" or (file.exists() and not file.is_file()):
+        raise click.ClickException(f"{file} is no file; a save is exported whole or not at all, so name a file")
+    if file.exists() and not force:
+        raise click.ClickException(f"{file} exists; choose another name, or --force")
 
 
 def _received(client: Client, request: Any, out: Any, *, quiet: bool) -> save_pb2.ExportFooter:

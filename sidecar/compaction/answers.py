@@ -6,13 +6,13 @@ Keys and requests are kept as hashes: neither may reach the disk in clear.
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sidecar.errors import AlreadyExists, Reason
 from sidecar.storage.json_file import dump
 from sidecar.storage.keys import ActorId
+from sidecar.storage.recent import RecentActors
 
 _ACTORS = 1_000
 _ANSWERS = 16
@@ -68,28 +68,16 @@ class Answers:
             del self._known[next(iter(self._known))]
 
 
-class ProcessAnswers:
+class ProcessAnswers(RecentActors[Answers]):
     """Answers of this process, of the actors that asked last. They go with their actor: they hold its texts."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[ActorId, Answers] = OrderedDict()
+        super().__init__(_ACTORS)
 
     def of(self, who: ActorId) -> Answers:
         """The actor's answers, to be read and added to."""
-        answers = self._known.setdefault(who, Answers(_ANSWERS))
-        self._known.move_to_end(who)
-        if len(self._known) > _ACTORS:
-            self._known.popitem(last=False)
-        return answers
-
-    def exchanged(self, save: str) -> None:
-        """The files of a save were exchanged."""
-        for who in [who for who in list(self._known) if who.save == save]:
-            self.erased(who)
-
-    def erased(self, who: ActorId) -> None:
-        """The actor is gone, or its folder was exchanged."""
-        self._known.pop(who, None)
+        known = self.get(who)
+        return self.keep(who, Answers(_ANSWERS) if known is None else known)
 
 
 def answer_json(key: str, request: Sequence[Any], told: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from sidecar.diagnostics import Diagnostic, Severity
 
 
 class CutKind(StrEnum):
@@ -54,6 +57,9 @@ class CutKind(StrEnum):
     """The exact tokenizer could not be used; an estimate counted instead."""
 
 
+_LOSSES = {CutKind.SUMMARY, CutKind.SUMMARISER, CutKind.DEFERRED_FOLD, CutKind.FOLD_MARKER, CutKind.WINDOW}
+
+
 class Unit(StrEnum):
     """What the numbers of a cut count."""
 
@@ -73,3 +79,24 @@ class Cut:
     kept: int
     dropped: int
     detail: str = ""
+
+    def to_json(self) -> list[Any]:
+        """As an answer that is kept for a retry holds it."""
+        return [self.what, self.unit, self.kept, self.dropped, self.detail]
+
+
+def cut_from_json(value: list[Any]) -> Cut:
+    """What :meth:`Cut.to_json` wrote."""
+    what, unit, kept, dropped, detail = value
+    return Cut(CutKind(what), Unit(unit), kept, dropped, detail)
+
+
+def cut_told(cut: Cut) -> Diagnostic:
+    """The cut of a fold as a diagnostic."""
+    return Diagnostic(
+        f"cut_{cut.what}",
+        f"a compaction kept {cut.kept} and dropped {cut.dropped} {cut.unit}"
+        + (f": {cut.detail}" if cut.detail else ""),
+        Severity.WARNING if cut.what in _LOSSES else Severity.INFORMATION,
+        {"kept": str(cut.kept), "dropped": str(cut.dropped), "unit": cut.unit},
+    )

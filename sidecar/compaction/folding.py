@@ -115,6 +115,11 @@ def suffix_cut(what: CutKind, before: str, after: str, counter: TokenCounter) ->
     return (Cut(what, Unit.TOKENS, kept, max(1, counter.count(before) - kept), "the oldest part was left out"),)
 
 
+def lost_marker_cut(messages: int) -> tuple[Cut, ...]:
+    """The cut of a fold that began anew with so many messages, as the marker fitted none; nothing for 0."""
+    return (Cut(CutKind.FOLD_MARKER, Unit.MESSAGES, 0, messages, "folded once more"),) if messages else ()
+
+
 def _bullet_cut(messages: Sequence[Message]) -> tuple[Cut, ...]:
     lengths = [len(flat_text(message)) for message in messages]
     clipped = [length for length in lengths if length > BULLET_CHARS]

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 
 from sidecar.compaction.clipping import newest_suffix, steady_suffix
 from sidecar.compaction.cuts import Cut, CutKind, Unit
-from sidecar.compaction.folding import Fold, Folded, ModelUse, fold_as_bullets, suffix_cut, visible_text
+from sidecar.compaction.folding import (
+    Fold,
+    Folded,
+    ModelUse,
+    fold_as_bullets,
+    lost_marker_cut,
+    suffix_cut,
+    visible_text,
+)
 from sidecar.compaction.marker import StoredSummary
 from sidecar.compaction.messages import Message
 from sidecar.compaction.partition import Partition, WindowLimits, partition
@@ -113,14 +121,15 @@ def _snapshot(
     policy: Policy,
     counter: TokenCounter,
 ) -> Snapshot:
-    text = newest_suffix(visible_text(folded.summary), policy.summary_cap, counter)
+    whole = visible_text(folded.summary)
+    text = newest_suffix(whole, policy.summary_cap, counter)
     summary = steady_suffix(text, policy.summary_reserve, counter) if policy.summary_reserve > 0 else ""
     recent, pruned = _pruned(messages[parts.split :], policy)
-    fold_cuts = (*_lost_marker_cut(parts), *folded.cuts)
+    fold_cuts = (*lost_marker_cut(parts.folds if parts.marker_lost else 0), *folded.cuts)
     cuts = (
         *fold_cuts,
         *_window_cut(parts.split, len(messages), "held by the rolling summary"),
-        *suffix_cut(CutKind.SUMMARY_REQUEST, text, summary, counter),
+        *suffix_cut(CutKind.SUMMARY_REQUEST, whole, summary, counter),
         *pruned,
     )
     left_out = len(messages) - parts.split - len(recent)
@@ -147,19 +156,21 @@ def _without_summary(messages: Sequence[Message], stored: StoredSummary, parts: 
 
 
 def _pruned(messages: Sequence[Message], policy: Policy) -> tuple[tuple[Message, ...], tuple[Cut, ...]]:
-    if not policy.prune:
+    kept = prune(messages, kept_tool_results=policy.kept_tool_results) if policy.prune else messages
+    if kept is messages:
         return tuple(messages), ()
-    kept = prune(messages, kept_tool_results=policy.kept_tool_results)
     dropped = len(messages) - len(kept)
     cuts = (Cut(CutKind.PRUNED, Unit.MESSAGES, len(kept), dropped),) if dropped else ()
-    return tuple(kept), cuts
+    return tuple(kept), (*cuts, *_reasoning_cut(messages, kept))
+
+
+def _reasoning_cut(messages: Sequence[Message], kept: Sequence[Message]) -> tuple[Cut, ...]:
+    """What the messages that stay have lost: old reasoning."""
+    before = {message.number: len(message.content) for message in messages}
+    left = sum(len(message.content) for message in kept)
+    dropped = sum(before[message.number] for message in kept) - left
+    return (Cut(CutKind.PRUNED, Unit.CODE_POINTS, left, dropped, "old reasoning"),) if dropped else ()
 
 
 def _window_cut(split: int, total: int, detail: str) -> tuple[Cut, ...]:
     return (Cut(CutKind.HISTORY_WINDOW, Unit.MESSAGES, total - split, split, detail),) if split else ()
-
-
-def _lost_marker_cut(parts: Partition) -> tuple[Cut, ...]:
-    if not parts.marker_lost:
-        return ()
-    return (Cut(CutKind.FOLD_MARKER, Unit.MESSAGES, 0, parts.folds, "folded once more"),)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from sidecar.bounds import Bound, require_length
 from sidecar.compaction.answers import ProcessAnswers
 from sidecar.compaction.counters import Counters
 from sidecar.compaction.folding import rewritten
 from sidecar.compaction.held import HeldResult, compact_held
 from sidecar.compaction.messages import Message
 from sidecar.compaction.pending import Pending
-from sidecar.compaction.requests import require_countable, require_summary_length, require_version
+from sidecar.compaction.requests import require_countable, require_version
 from sidecar.compaction.rollup import Snapshot
 from sidecar.compaction.summaries import Summary, SummaryStore
 from sidecar.compaction.summariser import Summariser
@@ -44,7 +45,7 @@ _TRIES = 3
 R = TypeVar("R")
 
 
-class Rounds(Protocol):
+class Compactions(Protocol):
     """Compactions of stored conversations, which belong to a room above this one."""
 
     async def look(self, who: ActorId, asked: Asked, *, backend_id: str = "", api_key: str = "") -> None: ...
@@ -59,6 +60,8 @@ class Rounds(Protocol):
         self, role_id: str, use_model: bool | None, backend_id: str, api_key: str = ""
     ) -> Summariser | None: ...
 
+    def counter(self, role_id: str) -> TokenCounter: ...
+
     def counting(self, role_id: str, backend_id: str) -> tuple[Counters, str]: ...
 
     def summary_cap(self, role_id: str) -> int: ...
@@ -72,7 +75,7 @@ class CompactionService:
     def __init__(
         self,
         *,
-        rounds: Rounds,
+        compactions: Compactions,
         summaries: SummaryStore,
         counters: Counters,
         saves: SaveStates,
@@ -82,7 +85,7 @@ class CompactionService:
         answers: ProcessAnswers,
     ) -> None:
         """``models`` runs what waits for a language model, so that the disk's threads never do."""
-        self._rounds = rounds
+        self._compactions = compactions
         self._summaries = summaries
         self._counters = counters
         self._saves = saves
@@ -107,10 +110,10 @@ class CompactionService:
         self, request: compaction_pb2.PreviewWindowRequest, context: Any
     ) -> compaction_pb2.PreviewWindowResponse:
         who, asked = actor_from(request.actor), asked_from(request, use_model=False)
-        await self._rounds.look(who, asked)
+        await self._compactions.look(who, asked)
 
         def preview() -> compaction_pb2.PreviewWindowResponse:
-            pending = self._rounds.begin(who, asked)
+            pending = self._compactions.begin(who, asked)
             snapshot = pending.run()
             response = compaction_pb2.PreviewWindowResponse(
                 window=window_to(snapshot, stored=len(pending.messages), counter=pending.counter),
@@ -122,7 +125,7 @@ class CompactionService:
                 cuts=cuts_to(snapshot.cuts),
             )
             if request.include_messages:
-                response.messages.extend(self._rounds.shown(who, snapshot.recent))
+                response.messages.extend(self._compactions.shown(who, snapshot.recent))
             return response
 
         return await self._answer(who, preview)
@@ -143,7 +146,7 @@ class CompactionService:
         self, request: compaction_pb2.PutSummaryRequest, context: Any
     ) -> compaction_pb2.PutSummaryResponse:
         who, key = actor_from(request.actor), key_from(request.idempotency_key)
-        require_summary_length(request.text, self._limits.max_summary_chars)
+        require_length(request.text, "text", Bound("compaction.max_summary_chars", self._limits.max_summary_chars))
         return await self._answer(who, partial(self._put, who, request, key))
 
     async def ClearSummary(
@@ -164,7 +167,7 @@ class CompactionService:
     ) -> compaction_pb2.CountTokensResponse:
         require_countable(request.texts, self._limits)
         role_id, backend_id = checked_id(request.role_id, "role_id"), checked_id(request.backend_id, "backend_id")
-        counters, model = self._rounds.counting(role_id, backend_id)
+        counters, model = self._compactions.counting(role_id, backend_id)
         counter = _counter(counters, model, counter_kind(request.counter))
         tokens = await self._workers.run(OwnKey(""), lambda: [counter.count(text) for text in request.texts])
         scale = counters.scale(model) if counter.kind is CounterKind.CALIBRATED else 1.0
@@ -173,7 +176,7 @@ class CompactionService:
     async def _compact(self, who: ActorId, request: compaction_pb2.CompactRequest) -> compaction_pb2.CompactResponse:
         asked, began = asked_from(request), time.perf_counter()
         backend_id, api_key = checked_id(request.backend_id, "backend_id"), api_key_from(request.api_key, "api_key")
-        await self._rounds.look(who, asked, backend_id=backend_id, api_key=api_key)
+        await self._compactions.look(who, asked, backend_id=backend_id, api_key=api_key)
         if request.messages:
             response = await self._compact_held(who, request)
         else:
@@ -186,11 +189,11 @@ class CompactionService:
         self, who: ActorId, asked: Asked, backend_id: str, api_key: str
     ) -> compaction_pb2.CompactResponse:
         for _ in range(_TRIES):
-            begin = partial(self._rounds.begin, who, asked, backend_id=backend_id, api_key=api_key)
+            begin = partial(self._compactions.begin, who, asked, backend_id=backend_id, api_key=api_key)
             pending, snapshot, saved = await self._workers.run(who, partial(self._at_once, begin))
             if snapshot is None:
                 snapshot = await self._models.run(who, pending.run, left=pending.hang_up)
-                saved = await self._workers.run(who, partial(self._rounds.commit, pending, snapshot))
+                saved = await self._workers.run(who, partial(self._compactions.commit, pending, snapshot))
             if saved is not None:
                 return compaction_to(pending, snapshot, saved, asked)
         raise Stale(
@@ -204,14 +207,14 @@ class CompactionService:
         if pending.summariser is not None:
             return pending, None, None
         snapshot = pending.run()
-        return pending, snapshot, self._rounds.commit(pending, snapshot)
+        return pending, snapshot, self._compactions.commit(pending, snapshot)
 
     async def _compact_held(
         self, who: ActorId, request: compaction_pb2.CompactRequest
     ) -> compaction_pb2.CompactResponse:
         messages, target = held_from(request, most=self._limits.max_conversation), target_from(request)
-        asked, counter = asked_from(request), self._counters.best()
-        summariser = self._rounds.summariser_for(who.role, asked.use_model, request.backend_id, request.api_key)
+        asked, counter = asked_from(request), self._compactions.counter(who.role)
+        summariser = self._compactions.summariser_for(who.role, asked.use_model, request.backend_id, request.api_key)
 
         def run() -> HeldResult:
             return compact_held(
@@ -233,7 +236,7 @@ class CompactionService:
         put = rewritten(
             present.stored,
             request.text,
-            cap=self._rounds.summary_cap(who.role),
+            cap=self._compactions.summary_cap(who.role),
             counter=counter,
             drop_marker=request.drop_fold_marker,
         )

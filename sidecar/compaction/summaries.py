@@ -10,18 +10,18 @@ Calls for one actor are made one at a time by the caller.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sidecar.compaction.answers import Answers
 from sidecar.compaction.marker import StoredSummary, split_marker
-from sidecar.errors import Corrupt, Reason
+from sidecar.errors import Corrupt
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.keys import ActorId
+from sidecar.storage.recent import RecentActors
 from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
@@ -56,7 +56,7 @@ class SummaryStore:
         self._actors = actors
         self._saves = saves
         self._clock = clock
-        self._cache: OrderedDict[ActorId, Summary] = OrderedDict()
+        self._cache: RecentActors[Summary] = RecentActors(_MAX_CACHED)
         self._session: dict[ActorId, Summary] = {}
 
     def cached(self, who: ActorId) -> Summary | None:
@@ -70,7 +70,7 @@ class SummaryStore:
     def read_stored(self, who: ActorId) -> Summary:
         """The summary on the disk, whatever this process has besides. Raises Corrupt."""
         cached = self._cache.get(who)
-        return cached if cached is not None else self._kept(who, self._load(who))
+        return cached if cached is not None else self._cache.keep(who, self._load(who))
 
     def save(
         self, who: ActorId, stored: StoredSummary, *, persist: bool, key: str = "", request: Sequence[Any] = ()
@@ -115,13 +115,13 @@ class SummaryStore:
         existed, answers = self.exists(who), self._answers(who)
         answers.remember(key, request, told or {"existed": existed})
         if not existed or not self._disk.exists(path):
-            self._kept(who, Summary(answers=answers))
+            self._cache.keep(who, Summary(answers=answers))
         elif len(answers):
             self._write(who, Summary(answers=answers))
         else:
             self._saves.changed(who.save)
             self._disk.remove(path)
-            self._cache.pop(who, None)
+            self._cache.forget(who)
         self._session.pop(who, None)
         return existed
 
@@ -147,12 +147,13 @@ class SummaryStore:
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._session.pop(who, None)
-        self._cache.pop(who, None)
+        self._cache.erased(who)
 
     def exchanged(self, save: str) -> None:
         """Forget what is in memory of a whole save: its files were exchanged."""
-        for who in [who for who in (*list(self._session), *list(self._cache)) if who.save == save]:
-            self.erased(who)
+        self._cache.exchanged(save)
+        for who in [who for who in list(self._session) if who.save == save]:
+            self._session.pop(who, None)
 
     def _answers(self, who: ActorId) -> Answers:
         try:
@@ -168,7 +169,7 @@ class SummaryStore:
         folder = self._actors.ensure(who)
         self._saves.changed(who.save)
         write_json(self._disk, folder / _FILE, _to_json(summary))
-        self._kept(who, summary)
+        self._cache.keep(who, summary)
 
     def _load(self, who: ActorId) -> Summary:
         path = self._actors.folder(who) / _FILE
@@ -178,19 +179,8 @@ class SummaryStore:
         try:
             return summary_from_json(stored)
         except (KeyError, TypeError, ValueError) as error:
-            shown = path.relative_to(self._disk.root).as_posix()
-            raise Corrupt(
-                f"'{shown}' cannot be read and was left as it is; clear the summary, or stop the daemon and run "
-                "'lorekeeper repair'",
-                reason=Reason.STORAGE_CORRUPT,
-                file=shown,
-            ) from error
-
-    def _kept(self, who: ActorId, summary: Summary) -> Summary:
-        self._cache[who] = summary
-        if len(self._cache) > _MAX_CACHED:
-            self._cache.popitem(last=False)
-        return summary
+            remedy = "clear the summary, or stop the daemon and run 'lorekeeper repair'"
+            raise unreadable(self._disk, path, remedy) from error
 
 
 def _to_json(summary: Summary) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from sidecar.bounds import Bound, require_count
 from sidecar.compaction.budget import HISTORY_FLOOR, Budget
 from sidecar.compaction.cuts import Cut
 from sidecar.compaction.folding import Failure, ModelUse
@@ -139,14 +140,7 @@ def compaction_to(pending: Pending, snapshot: Snapshot, saved: Summary, asked: A
 
 def held_from(request: compaction_pb2.CompactRequest, *, most: int) -> list[HeldMessage]:
     """The conversation that the game holds. Raises InvalidInput."""
-    if len(request.messages) > most:
-        raise InvalidInput(
-            f"messages has {len(request.messages)} entries; at most {most} are allowed in one call",
-            reason=Reason.TOO_MANY_ITEMS,
-            field="messages",
-            limit="compaction.max_conversation",
-            value=most,
-        )
+    require_count(len(request.messages), "messages", Bound("compaction.max_conversation", most))
     return [_held_from(message, f"messages[{index}]") for index, message in enumerate(request.messages)]
 
 
@@ -182,18 +176,12 @@ def held_to(
     counter: TokenCounter,
     asked: Asked,
 ) -> compaction_pb2.CompactResponse:
-    """The new conversation: the summary first, then what stays."""
+    """What became of the conversation."""
     done = result.cut > 0
     parts = Partition(0, result.cut, result.too_many, result.too_long)
     kept = [held.message for held in messages[result.cut :]]
     before = sum(cost(held.message, counter) for held in messages) + counter.count(request.prior_summary)
     after = sum(cost(message, counter) for message in kept) + counter.count(result.summary)
-    answer = list(request.messages[result.cut :])
-    if result.summary and done:
-        summary = compaction_pb2.CompactMessage(
-            role=USER, content=result.summary, summary=True, summarised_messages=result.stands_for
-        )
-        answer.insert(0, summary)
     return compaction_pb2.CompactResponse(
         compacted=done,
         trigger=trigger_of(parts, forced=asked.force and not parts.triggered),
@@ -208,9 +196,20 @@ def held_to(
         attempts=result.use.calls,
         usage=_usage(result.use),
         cuts=cuts_to(result.cuts),
-        messages=answer,
+        messages=_conversation(request, result),
         cut_index=result.cut,
     )
+
+
+def _conversation(request: compaction_pb2.CompactRequest, result: HeldResult) -> list[compaction_pb2.CompactMessage]:
+    """The new conversation: the summary first, then what stays."""
+    kept = list(request.messages[result.cut :])
+    if not (result.summary and result.cut):
+        return kept
+    summary = compaction_pb2.CompactMessage(
+        role=USER, content=result.summary, summary=True, summarised_messages=result.stands_for
+    )
+    return [summary, *kept]
 
 
 def _strategy(use: ModelUse, *, folded: bool) -> compaction_pb2.CompactionStrategy.ValueType:

@@ -26,19 +26,22 @@ class StillOwned(Exception):
 def own_or_attach(folder: Path, *, seconds: float) -> FolderLock | Handshake:
     """The lock, if this process owns the folder now, or the handshake of the daemon that does and that serves.
 
-    Both owner and handshake are asked again and again, since the owner may be starting or ending. Raises StillOwned
-    after ``seconds``.
+    Both owner and handshake are asked again and again, since the owner may be starting or ending. A daemon that serves
+    is the owner also where somebody has removed the file of its lock. Raises StillOwned after ``seconds``.
     """
     lock = FolderLock(folder)
     deadline = time.monotonic() + seconds
-    while not lock.acquire():
+    while True:
+        owned = lock.acquire()
         handshake = read_file(folder)
         if handshake is not None and is_serving(handshake):
+            lock.release()
             return handshake
+        if owned:
+            return lock
         if time.monotonic() >= deadline:
             raise StillOwned(handshake.pid if handshake else None)
         time.sleep(_PAUSE_SECONDS)
-    return lock
 
 
 def is_serving(handshake: Handshake) -> bool:
@@ -58,4 +61,4 @@ def is_serving(handshake: Handshake) -> bool:
         except grpc.RpcError:
             return False
     serving: bool = answer.status == health_pb2.HealthCheckResponse.SERVING
-    return serving and info.pid == handshake.pid and info.data_dir == handshake.data_dir
+    return serving and info.pid == handshake.pid and info.data_dir == handshake.told_data_dir

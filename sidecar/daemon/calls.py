@@ -12,7 +12,7 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
@@ -53,12 +53,14 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """What gRPC asks for each call."""
         path: str = handler_call_details.method
+        known = self._is_known(handler_call_details.invocation_metadata)
         if path not in self._methods:
             try:
                 self._open(path[1:].partition("/")[0])
             except Exception as error:
-                return self._unopened(path, error)
-        return self._methods.get(path)
+                return self._refusal(path, error if known else _unknown_caller())
+        found = self._methods.get(path)
+        return found if known or found is None else self._refusal(path, _unknown_caller())
 
     async def warm(self) -> None:
         """Open what no call has opened yet, one service at a time, with room for the first calls in between."""
@@ -77,15 +79,17 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
             self._methods[path] = self._method(path, method, servicers)
         del self._closed[name]
 
-    def _unopened(self, path: str, error: Exception) -> grpc.RpcMethodHandler:
-        """What answers one call, of any kind, of a service that cannot be opened; the next call tries again."""
+    def _refusal(self, path: str, error: Exception) -> grpc.RpcMethodHandler:
+        """What refuses one call, of any kind, before its message has come, so that strangers hold no place and no
+        memory."""
 
         async def refuse(request: Any, context: Context) -> AsyncIterator[Any]:
             raise error
             yield
 
-        whole = self._stream(path, refuse, lambda request: request, lambda _: None)
-        return grpc.stream_stream_rpc_method_handler(whole)
+        return grpc.stream_stream_rpc_method_handler(
+            self._stream(path, refuse, lambda request: request, lambda _: None)
+        )
 
     def _method(self, name: str, method: Any, servicers: Sequence[object]) -> grpc.RpcMethodHandler:
         found = (getattr(servicer, method.name, None) for servicer in servicers)
@@ -98,7 +102,7 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         stream = partial(self._stream, detail_of=details.get(method.name))
         wrap = stream if method.server_streaming else self._unary
         decode = partial(_each if method.client_streaming else _decoded, method.input_type._concrete_class.FromString)
-        # Without a deserializer gRPC hands the bytes on: they are read once the token is known to be right.
+        # Without a deserializer gRPC hands the bytes on: bytes that are no message are refused as all else is.
         return make(
             wrap(name, answer, decode, save_reader(method)),
             response_serializer=method.output_type._concrete_class.SerializeToString,
@@ -110,7 +114,6 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         async def call(request: Any, context: Context) -> Any:
             with self._counted(name):
                 try:
-                    self._check(context)
                     asked = decode(request)
                     with await self._door.enter(save_of(asked), context):
                         return await answer(asked, context)
@@ -130,7 +133,6 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             with self._counted(name):
                 try:
-                    self._check(context)
                     asked = decode(request)
                     with _detailed(detail_of), await self._door.enter(save_of(asked), context) as passage:
                         async for response in answer(asked, context):
@@ -156,17 +158,14 @@ class Edge(grpc.GenericRpcHandler):  # type: ignore[misc]
             self._stats.running -= 1
             self._stats.ended(name, time.perf_counter() - began, failed=failed)
 
-    def _check(self, context: Context) -> None:
-        for key, value in context.invocation_metadata() or ():
+    def _is_known(self, metadata: Iterable[tuple[str, str | bytes]] | None) -> bool:
+        """Whether a call carries the token."""
+        for key, value in metadata or ():
             if key == "authorization":
                 given = value.encode() if isinstance(value, str) else bytes(value)
                 if hmac.compare_digest(given, self._expected):
-                    return
-        raise Unauthenticated(
-            "the call carries no valid token; send the metadata 'authorization: Bearer <token>' with the token of the "
-            "handshake line or of daemon.json",
-            reason=Reason.TOKEN_INVALID,
-        )
+                    return True
+        return False
 
     async def _failed(self, context: Context, error: Exception) -> None:
         if is_cancellation(error):
@@ -187,6 +186,14 @@ def _detailed(detail_of: DetailOf | None) -> Iterator[None]:
         if detail_of is not None and error.detail is None:
             error.detail = detail_of(error)
         raise
+
+
+def _unknown_caller() -> Unauthenticated:
+    return Unauthenticated(
+        "the call carries no valid token; send the metadata 'authorization: Bearer <token>' with the token of the "
+        "handshake line or of daemon.json",
+        reason=Reason.TOKEN_INVALID,
+    )
 
 
 def _decoded(read: Decode, data: bytes) -> Any:

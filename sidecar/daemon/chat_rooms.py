@@ -26,16 +26,12 @@ if TYPE_CHECKING:
     from sidecar.compaction.service import CompactionService
     from sidecar.compaction.summaries import SummaryStore
     from sidecar.compaction.summariser import Writer
-    from sidecar.diagnostics import Report
+    from sidecar.daemon.ground import Ground
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.record_store import RecordStore
     from sidecar.memory.toolbox import Toolbox
-    from sidecar.settings import Config
-    from sidecar.storage.actors import Actors
-    from sidecar.storage.disk import Disk
-    from sidecar.storage.save_state import SaveStates
+    from sidecar.storage.keys import ActorId
     from sidecar.storage.workers import Workers
-    from sidecar.wire import Paging
 
 
 def no_backend(role: Role, backend_id: str, api_key: str) -> Writer | None:
@@ -48,35 +44,23 @@ class ChatRooms:
 
     def __init__(
         self,
+        ground: Ground,
         *,
-        disk: Disk,
-        config: Config,
-        report: Report,
-        actors: Actors,
-        saves: SaveStates,
-        workers: Workers,
         records: Callable[[], RecordStore],
         documents: DocumentStore,
         toolbox: Toolbox,
         roles: RoleStore,
-        paging: Paging,
         route: Route | None = None,
         look: Callable[[], Look | None] = lambda: None,
         find_writer: FindWriter = no_backend,
     ) -> None:
         """``records`` is where archived messages go; ``find_writer`` finds the model that writes a role's
         summaries."""
+        self._ground = ground
         self._records = records
-        self._disk = disk
-        self._config = config
-        self._report = report
-        self._actors = actors
-        self._saves = saves
-        self._workers = workers
         self._documents = documents
         self._toolbox = toolbox
         self._roles = roles
-        self._paging = paging
         self._find_writer = find_writer
         self._look = look
         self._route = route or (lambda role, backend_id: Routed(self.counters))
@@ -93,7 +77,7 @@ class ChatRooms:
         from sidecar.storage.save_gate import SaveGate
         from sidecar.storage.workers import Workers
 
-        compaction = self._config.compaction
+        compaction = self._ground.config.compaction
         return Workers(
             SaveGate(),
             threads=compaction.model_threads,
@@ -105,25 +89,26 @@ class ChatRooms:
     def histories(self) -> HistoryStore:
         from sidecar.chat.history_store import HistoryStore
 
-        return HistoryStore(self._disk, self._actors, self._saves, self._config.chat, self._report)
+        ground = self._ground
+        return HistoryStore(ground.disk, ground.actors, ground.saves, ground.config.chat, ground.report)
 
     @cached_property
     def archive(self) -> Archive:
         from sidecar.chat.archive import Archive
 
-        return Archive(self._records, most=self._config.chat.max_archived_messages, report=self._report)
+        return Archive(self._records, most=self._ground.config.chat.max_archived_messages, report=self._ground.report)
 
     @cached_property
     def summaries(self) -> SummaryStore:
         from sidecar.compaction.summaries import SummaryStore
 
-        return SummaryStore(self._disk, self._actors, self._saves)
+        return SummaryStore(self._ground.disk, self._ground.actors, self._ground.saves)
 
     @cached_property
     def counters(self) -> Counters:
         from sidecar.compaction.counters import Counters
 
-        return Counters(tokenizer=self._config.compaction.tokenizer_path)
+        return Counters(tokenizer=self._ground.config.compaction.tokenizer_path)
 
     @cached_property
     def memory_snapshots(self) -> MemorySnapshots:
@@ -146,9 +131,15 @@ class ChatRooms:
             histories=self.histories,
             summaries=self.summaries,
             archive=self.archive,
-            epoch=lambda save: self._saves.state(save).epoch,
-            cleared=self.claims.erased,
+            epoch=lambda save: self._ground.saves.state(save).epoch,
+            cleared=self._cleared,
+            report=self._ground.report,
         )
+
+    def _cleared(self, who: ActorId) -> None:
+        """The numbers of a cleared history may begin again: what was folded under them is no other's."""
+        self.claims.erased(who)
+        self.folds.erased(who)
 
     @cached_property
     def prompts(self) -> Prompts:
@@ -159,7 +150,7 @@ class ChatRooms:
             summaries=self.summaries,
             documents=self._documents,
             toolbox=self._toolbox,
-            settings=self._config.compaction,
+            settings=self._ground.config.compaction,
             folds=self.folds,
         )
 
@@ -194,8 +185,8 @@ class ChatRooms:
             roles=self._roles,
             snapshots=self.memory_snapshots,
             counters=self.counters,
-            settings=self._config.compaction,
-            report=self._report,
+            settings=self._ground.config.compaction,
+            report=self._ground.report,
             find_writer=self._find_writer,
             route=self._route,
             look=self._look,
@@ -210,10 +201,10 @@ class ChatRooms:
             histories=self.histories,
             roles=self._roles,
             counters=self.counters,
-            saves=self._saves,
-            workers=self._workers,
-            limits=self._config.chat,
-            paging=self._paging,
+            saves=self._ground.saves,
+            workers=self._ground.workers,
+            limits=self._ground.config.chat,
+            paging=self._ground.paging,
         )
 
     @cached_property
@@ -221,12 +212,12 @@ class ChatRooms:
         from sidecar.compaction.service import CompactionService
 
         return CompactionService(
-            rounds=self.compactions,
+            compactions=self.compactions,
             summaries=self.summaries,
             counters=self.counters,
-            saves=self._saves,
-            workers=self._workers,
+            saves=self._ground.saves,
+            workers=self._ground.workers,
             models=self.models,
-            limits=self._config.compaction,
+            limits=self._ground.config.compaction,
             answers=self.answers,
         )

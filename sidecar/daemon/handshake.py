@@ -31,6 +31,11 @@ class Handshake:
     data_dir: str
     tls_address: str = ""
 
+    @property
+    def told_data_dir(self) -> str:
+        """The folder as an answer can tell it: what is no UTF-8 in its name is U+FFFD."""
+        return os.fsencode(self.data_dir).decode("utf-8", "replace")
+
     def line(self, *, reused: bool = False) -> str:
         """One line of JSON, without the line break."""
         value = {"lorekeeper": PROTOCOL, **{name: told for name, told in asdict(self).items() if told != ""}}

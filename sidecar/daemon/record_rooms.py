@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sidecar.daemon.ground import Ground
     from sidecar.daemon.search_rooms import SearchRooms
-    from sidecar.diagnostics import Report
     from sidecar.gen.lorekeeper.v1.common_pb2 import Cut
     from sidecar.memory.groups import GroupStore
     from sidecar.memory.kept_answers import KeptAnswers
@@ -19,17 +19,12 @@ if TYPE_CHECKING:
     from sidecar.memory.toolbox import Tool
     from sidecar.saves.record_part import RecordPart
     from sidecar.search.index_status import IndexStatus
-    from sidecar.search.indexer import Indexer, Indexes
+    from sidecar.search.indexer import Indexer
+    from sidecar.search.indexes import Indexes
     from sidecar.search.save_languages import SaveLanguages
     from sidecar.search.views import Views
     from sidecar.search.words import WordSource
-    from sidecar.settings import Config
-    from sidecar.storage.actors import Actors
-    from sidecar.storage.disk import Disk
     from sidecar.storage.keys import ActorId
-    from sidecar.storage.save_state import SaveStates
-    from sidecar.storage.workers import Workers
-    from sidecar.wire import Paging
 
 
 class RecordRooms:
@@ -37,26 +32,14 @@ class RecordRooms:
 
     def __init__(
         self,
+        ground: Ground,
         *,
-        disk: Disk,
-        config: Config,
-        report: Report,
-        actors: Actors,
-        saves: SaveStates,
-        workers: Workers,
-        paging: Paging,
         search: Callable[[], SearchRooms],
         languages_put: Callable[[str], Sequence[str]],
     ) -> None:
         """``languages_put`` tells the languages that a save's settings name, by the name of the save's folder."""
+        self._ground = ground
         self._languages_put = languages_put
-        self._disk = disk
-        self._config = config
-        self._report = report
-        self._actors = actors
-        self._saves = saves
-        self._workers = workers
-        self._paging = paging
         self._search = search
 
     def close(self) -> None:
@@ -71,45 +54,51 @@ class RecordRooms:
         from sidecar.memory.record_store import RecordStore
 
         return RecordStore(
-            self._disk,
-            self._actors,
-            self._saves,
-            self._config.records,
+            self._ground.disk,
+            self._ground.actors,
+            self._ground.saves,
+            self._ground.config.records,
             known=self.indexes,
             retention=self.groups.applied_retention,
-            report=self._report,
+            report=self._ground.report,
         )
 
     @cached_property
     def groups(self) -> GroupStore:
         from sidecar.memory.groups import GroupStore
 
-        return GroupStore(self._disk, self._saves, self._config.records)
+        return GroupStore(self._ground.disk, self._ground.saves, self._ground.config.records)
 
     @cached_property
     def mover(self) -> RecordMover:
         from sidecar.memory.record_mover import RecordMover
 
-        return RecordMover(self.store, self._report)
+        return RecordMover(self.store, self._ground.report)
 
     @cached_property
     def indexes(self) -> Indexes:
-        from sidecar.search.indexer import Indexes
+        from sidecar.search.indexes import Indexes
 
-        in_memory = self._config.storage.mode == "session"
-        return Indexes(self._disk.root, in_memory=in_memory, version=self._words_version, report=self._report)
+        in_memory = self._ground.config.storage.mode == "session"
+        return Indexes(
+            self._ground.disk.root,
+            in_memory=in_memory,
+            version=self._words_version,
+            report=self._ground.report,
+            most_open=self._ground.config.search.max_open_indexes,
+        )
 
     @cached_property
     def languages(self) -> SaveLanguages:
         from sidecar.search.save_languages import SaveLanguages
 
-        return SaveLanguages(self._disk.root, self._config.search.language, self._languages_put)
+        return SaveLanguages(self._ground.disk.root, self._ground.config.search.language, self._languages_put)
 
     @cached_property
     def indexer(self) -> Indexer:
         from sidecar.search.indexer import Indexer
 
-        return Indexer(self.store, self.indexes, self.words, self._config.search, self._report)
+        return Indexer(self.store, self.indexes, self.words, self._ground.config.search, self._ground.report)
 
     @cached_property
     def words(self) -> WordSource:
@@ -121,7 +110,7 @@ class RecordRooms:
     def views(self) -> Views:
         from sidecar.search.views import Views
 
-        return Views(self.words, self._config.search)
+        return Views(self.words, self._ground.config.search)
 
     def tools(
         self,
@@ -134,7 +123,7 @@ class RecordRooms:
         from sidecar.memory.remember_tool import RememberTool
         from sidecar.search.tool import SearchTool
 
-        limits, find = self._config.records, self._search().finder.from_thread
+        limits, find = self._ground.config.records, self._search().finder.from_thread
         searched = SearchTool(
             find,
             limits,
@@ -149,14 +138,14 @@ class RecordRooms:
     def answers(self) -> KeptAnswers:
         from sidecar.memory.kept_answers import KeptAnswers
 
-        return KeptAnswers(self._disk, self._config.records.kept_answers)
+        return KeptAnswers(self._ground.disk, self._ground.config.records.kept_answers)
 
     @cached_property
     def save_part(self) -> RecordPart:
         from sidecar.saves.record_part import RecordPart
 
         return RecordPart(
-            self._disk,
+            self._ground.disk,
             self.store,
             self.groups,
             self.indexes,
@@ -174,11 +163,11 @@ class RecordRooms:
         return RecordService(
             store=self.store,
             groups=self.groups,
-            saves=self._saves,
-            workers=self._workers,
-            limits=self._config.records,
+            saves=self._ground.saves,
+            workers=self._ground.workers,
+            limits=self._ground.config.records,
             answers=self.answers,
-            paging=self._paging,
+            paging=self._ground.paging,
             marks=self._search().marks,
             cuts_of=self._cuts_of,
         )

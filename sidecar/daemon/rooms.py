@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sidecar.chat.role_store import KnownRole, RoleStore
     from sidecar.chat.search_recall import SearchRecall
     from sidecar.daemon.chat_rooms import ChatRooms
+    from sidecar.daemon.ground import Ground
     from sidecar.daemon.record_rooms import RecordRooms
     from sidecar.daemon.save_rooms import SaveRooms
     from sidecar.daemon.search_rooms import SearchRooms
@@ -172,6 +173,21 @@ class Rooms:
         return Workers(self.gate, threads=storage.disk_threads, queue=storage.max_waiting_calls)
 
     @cached_property
+    def ground(self) -> Ground:
+        """What every room stands on."""
+        from sidecar.daemon.ground import Ground
+
+        return Ground(
+            disk=self._disk,
+            config=self._config,
+            report=self._report,
+            actors=self.actors,
+            saves=self.saves,
+            workers=self.workers,
+            paging=self._paging,
+        )
+
+    @cached_property
     def documents(self) -> DocumentStore:
         from sidecar.memory.document_store import DocumentStore
 
@@ -233,13 +249,7 @@ class Rooms:
         from sidecar.daemon.record_rooms import RecordRooms
 
         return RecordRooms(
-            disk=self._disk,
-            config=self._config,
-            report=self._report,
-            actors=self.actors,
-            saves=self.saves,
-            workers=self.workers,
-            paging=self._paging,
+            self.ground,
             search=lambda: self.search,
             languages_put=lambda folder: self.save.settings.languages(folder),
         )
@@ -249,12 +259,8 @@ class Rooms:
         from sidecar.daemon.search_rooms import SearchRooms
 
         return SearchRooms(
-            config=self._config,
-            report=self._report,
+            self.ground,
             records=self.records,
-            actors=self.actors,
-            saves=self.saves,
-            workers=self.workers,
             engine=self.engine,
             vectors=self.vectors,
             settings_of=self._settings_of,
@@ -281,19 +287,13 @@ class Rooms:
         from sidecar.daemon.save_rooms import SaveRooms
 
         return SaveRooms(
-            disk=self._disk,
-            config=self._config,
-            report=self._report,
-            actors=self.actors,
-            saves=self.saves,
+            self.ground,
             gate=self.gate,
-            workers=self.workers,
             parts=lambda: [self.documents, self.chat.part, self.records.save_part],
             actor_files=lambda: self.actor_files,
             vectors=lambda: self.search.vector_erasure,
             unstored=lambda: self.chat.part.unstored(),
             staying=lambda save: self.chat.part.staying(save),
-            paging=self._paging,
             settings_changed=lambda save: self.records.settings_changed(save),
         )
 
@@ -308,17 +308,11 @@ class Rooms:
         from sidecar.daemon.chat_rooms import ChatRooms
 
         return ChatRooms(
-            disk=self._disk,
-            config=self._config,
-            report=self._report,
-            actors=self.actors,
-            saves=self.saves,
-            workers=self.workers,
+            self.ground,
             records=self.records.followed_store,
             documents=self.documents,
             toolbox=self.toolbox,
             roles=self.roles,
-            paging=self._paging,
             find_writer=lambda *asked: self.backends.summary_models.find(*asked),
             route=lambda role, backend_id: self.backends.route(role, backend_id),
             look=lambda: self.backends.looking,
@@ -329,11 +323,8 @@ class Rooms:
         from sidecar.daemon.turn_rooms import BackendRooms
 
         return BackendRooms(
-            disk=self._disk,
-            config=self._config,
+            self.ground,
             counters=self.chat.counters,
-            workers=self.workers,
-            paging=self._paging,
             loop=self._loop,
         )
 
@@ -342,15 +333,12 @@ class Rooms:
         from sidecar.daemon.turn_rooms import TurnRooms
 
         return TurnRooms(
-            config=self._config,
-            report=self._report,
+            self.ground,
             chat=self.chat,
             backends=self.backends,
             roles=self.roles,
             documents=self.documents,
             toolbox=self.toolbox,
-            saves=self.saves,
-            workers=self.workers,
             recall=self.recall,
         )
 
@@ -387,7 +375,7 @@ class Rooms:
         from sidecar.embedding.vectors import VectorStore
 
         session = self._config.storage.mode == "session"
-        return VectorStore(None if session else self._disk.root / "index" / "vectors.sqlite3")
+        return VectorStore(None if session else self._disk.root / "index" / "vectors.sqlite3", self._report)
 
     @cached_property
     def embedding_service(self) -> EmbeddingService:

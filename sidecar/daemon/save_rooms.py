@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sidecar.diagnostics import Report
+    from sidecar.daemon.ground import Ground
     from sidecar.memory.actor_files import ActorFiles, Vectors
     from sidecar.saves.access import SaveAccess
     from sidecar.saves.answers import Answers
@@ -21,14 +21,8 @@ if TYPE_CHECKING:
     from sidecar.saves.save_settings import SaveSettingsStore
     from sidecar.saves.service import SaveService
     from sidecar.saves.transfer_service import TransferService
-    from sidecar.settings import Config
-    from sidecar.storage.actors import Actors
-    from sidecar.storage.disk import Disk
     from sidecar.storage.keys import ActorId
     from sidecar.storage.save_gate import SaveGate
-    from sidecar.storage.save_state import SaveStates
-    from sidecar.storage.workers import Workers
-    from sidecar.wire import Paging
 
 
 class SaveRooms:
@@ -36,38 +30,26 @@ class SaveRooms:
 
     def __init__(
         self,
+        ground: Ground,
         *,
-        disk: Disk,
-        config: Config,
-        report: Report,
-        actors: Actors,
-        saves: SaveStates,
         gate: SaveGate,
-        workers: Workers,
         parts: Callable[[], Sequence[SavePart]],
         actor_files: Callable[[], ActorFiles],
         vectors: Callable[[], Vectors],
         unstored: Callable[[], Iterable[ActorId]],
         staying: Callable[[str], AbstractContextManager[None]],
-        paging: Paging,
         settings_changed: Callable[[str], None],
     ) -> None:
         """``settings_changed`` is told of each save whose settings were replaced; ``unstored`` tells the actors of whom
         something lives in this process only, and ``staying`` keeps that of a save while its files are exchanged."""
+        self._ground = ground
         self._unstored = unstored
         self._staying = staying
         self._settings_changed = settings_changed
-        self._disk = disk
-        self._config = config
-        self._report = report
-        self._actors = actors
-        self._saves = saves
         self._gate = gate
-        self._workers = workers
         self._open_parts = parts
         self._actor_files = actor_files
         self._vectors = vectors
-        self._paging = paging
 
     @cached_property
     def parts(self) -> SaveParts:
@@ -79,19 +61,19 @@ class SaveRooms:
     def settings(self) -> SaveSettingsStore:
         from sidecar.saves.save_settings import SaveSettingsStore
 
-        return SaveSettingsStore(self._disk, self._saves, self._settings_changed)
+        return SaveSettingsStore(self._ground.disk, self._ground.saves, self._settings_changed)
 
     @cached_property
     def files(self) -> SaveFiles:
         from sidecar.saves.save_files import SaveFiles
 
         return SaveFiles(
-            self._disk,
-            self._actors,
-            self._saves,
+            self._ground.disk,
+            self._ground.actors,
+            self._ground.saves,
             self.settings,
             self.parts,
-            self._config.saves,
+            self._ground.config.saves,
             hold=self._gate.hold,
         )
 
@@ -99,37 +81,37 @@ class SaveRooms:
     def actor_copies(self) -> ActorCopies:
         from sidecar.saves.erasure import ActorCopies
 
-        return ActorCopies(self._disk, self._actors, self.files, self.parts)
+        return ActorCopies(self._ground.disk, self._ground.actors, self.files, self.parts)
 
     @cached_property
     def access(self) -> SaveAccess:
         from sidecar.saves.access import SaveAccess
 
-        return SaveAccess(self._gate, self._workers, self._config.saves)
+        return SaveAccess(self._gate, self._ground.workers, self._ground.config.saves)
 
     @cached_property
     def answers(self) -> Answers:
         from sidecar.saves.answers import Answers
 
-        return Answers(self._disk, most=self._config.saves.kept_answers)
+        return Answers(self._ground.disk, most=self._ground.config.saves.kept_answers)
 
     @cached_property
     def erasure(self) -> Erasure:
         from sidecar.saves.erasure import Erasure
 
-        rooms = (self._actors, self._actor_files(), self.actor_copies, self.files, self._vectors())
+        rooms = (self._ground.actors, self._actor_files(), self.actor_copies, self.files, self._vectors())
         return Erasure(*rooms, unstored=self._unstored)
 
     @cached_property
     def erasures(self) -> Erasures:
         from sidecar.saves.erasing import Erasures
 
-        return Erasures(self._disk, self.files.layout, self.erasure, self.answers, self._report)
+        return Erasures(self._ground.disk, self.files.layout, self.erasure, self.answers, self._ground.report)
 
     def recover(self) -> None:
         """End the exchanges and the erasures that a kill left half done."""
         self.files.exchanges.recover()
-        if self._disk.names(self.files.layout.exchanges):
+        if self._ground.disk.names(self.files.layout.exchanges):
             self.erasures.recover()
 
     def close(self) -> None:
@@ -141,8 +123,10 @@ class SaveRooms:
     def automatic(self) -> AutomaticCheckpoints:
         from sidecar.saves.automatic import AutomaticCheckpoints
 
-        poll_seconds = self._config.saves.automatic_poll_seconds
-        return AutomaticCheckpoints(self.files, self.settings, self.access, self._report, poll_seconds=poll_seconds)
+        poll_seconds = self._ground.config.saves.automatic_poll_seconds
+        return AutomaticCheckpoints(
+            self.files, self.settings, self.access, self._ground.report, poll_seconds=poll_seconds
+        )
 
     @cached_property
     def service(self) -> SaveService:
@@ -152,12 +136,12 @@ class SaveRooms:
         return SaveService(
             files=self.files,
             settings=self.settings,
-            states=self._saves,
+            states=self._ground.saves,
             access=self.access,
             answers=self.answers,
-            limits=self._config.saves,
-            language=self._config.search.language,
-            paging=self._paging,
+            limits=self._ground.config.saves,
+            language=self._ground.config.search.language,
+            paging=self._ground.paging,
         )
 
     @cached_property
@@ -169,7 +153,7 @@ class SaveRooms:
             erasure=self.erasure,
             answers=self.answers,
             files=self.files,
-            states=self._saves,
+            states=self._ground.saves,
             access=self.access,
         )
 
@@ -181,21 +165,21 @@ class SaveRooms:
         from sidecar.saves.transfer_service import TransferService
 
         foreign = ForeignSaves(
-            self._disk,
-            self._config.saves,
-            self._config.memory,
-            self._config.records,
-            known=lambda save: list(self._actors.of_save(save)),
-            report=self._report,
+            self._ground.disk,
+            self._ground.config.saves,
+            self._ground.config.memory,
+            self._ground.config.records,
+            known=lambda save: list(self._ground.actors.of_save(save)),
+            report=self._ground.report,
         )
         return TransferService(
-            disk=self._disk,
+            disk=self._ground.disk,
             files=self.files,
             importer=Importer(
-                self._disk,
+                self._ground.disk,
                 self.files,
-                self._saves,
-                self._config.saves,
+                self._ground.saves,
+                self._ground.config.saves,
                 unstored=self._unstored,
                 staying=self._staying,
             ),
@@ -203,7 +187,7 @@ class SaveRooms:
                 save_pb2.IMPORT_FORMAT_COREAI: foreign.coreai,
                 save_pb2.IMPORT_FORMAT_OPENGAMEAGENT: foreign.opengameagent,
             },
-            states=self._saves,
+            states=self._ground.saves,
             access=self.access,
-            limits=self._config.saves,
+            limits=self._ground.config.saves,
         )

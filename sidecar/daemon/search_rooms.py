@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sidecar.daemon.ground import Ground
     from sidecar.daemon.record_rooms import RecordRooms
-    from sidecar.diagnostics import Report
     from sidecar.embedding.engine import EmbeddingEngine
     from sidecar.embedding.vectors import VectorStore
     from sidecar.gen.lorekeeper.v1.save_pb2 import SaveSettings
@@ -27,11 +27,7 @@ if TYPE_CHECKING:
     from sidecar.search.vector_garbage import VectorGarbage
     from sidecar.search.vector_index import VectorIndex
     from sidecar.search.vector_maker import VectorMaker
-    from sidecar.settings import Config
-    from sidecar.storage.actors import Actors
     from sidecar.storage.keys import ActorId
-    from sidecar.storage.save_state import SaveStates
-    from sidecar.storage.workers import Workers
 
 
 class SearchRooms:
@@ -39,13 +35,9 @@ class SearchRooms:
 
     def __init__(
         self,
+        ground: Ground,
         *,
-        config: Config,
-        report: Report,
         records: RecordRooms,
-        actors: Actors,
-        saves: SaveStates,
-        workers: Workers,
         engine: EmbeddingEngine,
         vectors: VectorStore,
         settings_of: Callable[[str], SaveSettings],
@@ -54,14 +46,10 @@ class SearchRooms:
     ) -> None:
         """``settings_of`` tells what a save has put as its defaults, ``archived_for`` whether a role's archived turns
         are searched, ``sources_of`` whom the role of an actor lets it search."""
+        self._ground = ground
         self._archived_for = archived_for
         self._sources_of = sources_of
-        self._config = config
-        self._report = report
         self._records = records
-        self._actors = actors
-        self._saves = saves
-        self._workers = workers
         self._engine = engine
         self._vectors = vectors
         self._settings_of = settings_of
@@ -86,7 +74,7 @@ class SearchRooms:
     def at_hand(self) -> AtHand:
         from sidecar.search.at_hand import AtHand
 
-        return AtHand(self._records.store, self._records.groups, self._saves, self._records.views)
+        return AtHand(self._records.store, self._records.groups, self._ground.saves, self._records.views)
 
     @cached_property
     def finder(self) -> Finder:
@@ -94,28 +82,29 @@ class SearchRooms:
         from sidecar.search.finder import Finder
         from sidecar.search.recall import Recall
 
-        records = self._records
-        parts = (records.groups, self._saves, records.words, records.views)
+        records, ground = self._records, self._ground
+        parts = (records.groups, ground.saves, records.words, records.views)
         at_hand = Recall(self.at_hand, *parts, MatricesAtHand(self.matrices))
-        return Finder(Recall(records.store, *parts, self.matrices), at_hand, self.meanings, self._workers, self._report)
+        recall = Recall(records.store, *parts, self.matrices)
+        return Finder(recall, at_hand, self.meanings, ground.workers, ground.report)
 
     @cached_property
     def meanings(self) -> Meanings:
         from sidecar.search.meaning import Meanings
 
-        return Meanings(self._engine, self._loop, seconds=self._config.search.query_embedding_seconds)
+        return Meanings(self._engine, self._loop, seconds=self._ground.config.search.query_embedding_seconds)
 
     @cached_property
     def feed(self) -> VectorFeed:
         from sidecar.search.vector_feed import VectorFeed
 
-        return VectorFeed(self._vectors, self._report)
+        return VectorFeed(self._vectors, self._ground.report)
 
     @cached_property
     def matrices(self) -> VectorCache:
         from sidecar.search.vector_cache import VectorCache
 
-        settings = self._config.search
+        settings = self._ground.config.search
         return VectorCache(
             self.feed,
             lambda who: self.queue.changed(who),
@@ -133,7 +122,7 @@ class SearchRooms:
     def maker(self) -> VectorMaker:
         from sidecar.search.vector_maker import VectorMaker
 
-        return VectorMaker(self._engine, self.feed, self._report)
+        return VectorMaker(self._engine, self.feed, self._ground.report)
 
     @cached_property
     def garbage(self) -> VectorGarbage:
@@ -146,13 +135,13 @@ class SearchRooms:
         from sidecar.search.vector_erasure import VectorErasure
 
         records = self._records
-        return VectorErasure(self._vectors, self.matrices, records.indexes, records.indexer, self._actors.saves)
+        return VectorErasure(self._vectors, self.matrices, records.indexes, records.indexer, self._ground.actors.saves)
 
     @cached_property
     def near_duplicates(self) -> NearDuplicates:
         from sidecar.search.near_duplicates import NearDuplicates
 
-        records, similarity = self._records, self._config.search.near_duplicate_similarity
+        records, similarity = self._records, self._ground.config.search.near_duplicate_similarity
         return NearDuplicates(records.store, records.views, self.matrices, records.indexes, similarity=similarity)
 
     @cached_property
@@ -174,7 +163,7 @@ class SearchRooms:
             self.texts,
             self.maker,
             self.garbage,
-            batch=self._config.search.embedding_batch,
+            batch=self._ground.config.search.embedding_batch,
         )
 
     @cached_property
@@ -190,8 +179,8 @@ class SearchRooms:
             self.meanings,
             lambda save: self._records.store.catalog(save).owners(),
             self._loop,
-            self._config.search,
-            self._report,
+            self._ground.config.search,
+            self._ground.report,
         )
 
     @cached_property
@@ -208,10 +197,10 @@ class SearchRooms:
             settings_of=self._settings_of,
             archived_for=self._archived_for,
             sources_of=self._sources_of,
-            saves=self._saves,
-            workers=self._workers,
-            limits=self._config.search,
-            record_limits=self._config.records,
+            saves=self._ground.saves,
+            workers=self._ground.workers,
+            limits=self._ground.config.search,
+            record_limits=self._ground.config.records,
         )
 
 

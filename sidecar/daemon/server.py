@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -47,6 +48,10 @@ _HOST = "127.0.0.1"
 # Nobody is there to wait for the answers any more.
 _ORPHAN_DRAIN_SECONDS = 0.3
 _NEVER_MS = 2**31 - 1
+# So long a connection may take to say that it speaks the protocol.
+_GREETING_MS = 10_000
+# Open files that the daemon asks for: no system refuses so many, and some give 256 unasked.
+_FILES = 8_192
 # Long enough for a client to connect and ask for health.
 _FIRST_CALLS_SECONDS = 0.05
 _STANDARD_ERROR = 2
@@ -108,6 +113,7 @@ def serve(options: ServeOptions, loaded: Loaded) -> None:
     # Records are many objects without cycles: looking for some after every 700 is a third of the time of reading them.
     gc.set_threshold(10_000)
     _hold_standard_streams()
+    _let_files_be_open()
     folder = _prepared(options.data_dir)
     try:
         owned = own_or_attach(folder, seconds=loaded.config.daemon.attach_seconds)
@@ -133,6 +139,19 @@ def _hold_standard_streams() -> None:
     os.close(descriptor)
 
 
+def _let_files_be_open() -> None:
+    """Have as many files and connections open as all limits allow together, where the system bounds them lower."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _prepared(folder: Path) -> Path:
     """The data folder's real path, made private to the user where it is missing."""
     try:
@@ -152,7 +171,7 @@ class Daemon:
         self._own_disk = FileDisk(folder)
         self._hub = DiagnosticHub(kept=self._settings.kept_diagnostics, max_watchers=self._settings.max_watchers)
         self._stats = CallStats()
-        self._health = Health(("", *SERVICES), waiting=(_MODEL,))
+        self._health = Health(("", *SERVICES), waiting=(_MODEL,), max_watchers=self._settings.max_health_watchers)
         self._stopping = asyncio.Event()
         self._why = ""
         self._reason = ""
@@ -185,7 +204,7 @@ class Daemon:
         rooms = Rooms(
             disk,
             self._loaded.config,
-            serving=self._serving,
+            serving=self._health.tell,
             report=self._hub.report,
             roles=self._options.roles,
             loop=self._loop,
@@ -231,6 +250,8 @@ class Daemon:
     def _server_options(self) -> list[tuple[str, int]]:
         return [
             ("grpc.so_reuseport", 0),
+            ("grpc.max_allowed_incoming_connections", self._settings.max_connections),
+            ("grpc.server_handshake_timeout_ms", _GREETING_MS),
             ("grpc.max_receive_message_length", self._settings.max_message_bytes),
             ("grpc.max_send_message_length", -1),
             # A game that is paused or stopped in a debugger for an hour keeps its connection.
@@ -291,7 +312,7 @@ class Daemon:
 
     async def _stop(self, server: grpc.aio.Server, rooms: Rooms) -> None:
         # 1. Tell health, so that nobody new attaches.
-        await self._health.end()
+        self._health.end()
         # 2. End the streams that would never end by themselves.
         self._hub.close()
         # 3. Refuse new calls, and give those that run a moment.
@@ -309,11 +330,7 @@ class Daemon:
         code, severity = ("storage_writable", Severity.INFORMATION) if writable else ("storage_refuses", Severity.ERROR)
         words = "takes writes again" if writable else "refuses writes: it is full or read-only"
         self._hub.report(Diagnostic(code, f"the data folder {words}", severity))
-        self._loop.call_soon_threadsafe(self._begin, self._health.tell(_STORING, writable))
-
-    def _serving(self, name: str, serving: bool) -> None:
-        """A service became able or unable to answer; called on the event loop."""
-        self._begin(self._health.tell(name, serving))
+        self._loop.call_soon_threadsafe(self._health.tell, _STORING, writable)
 
     def _begin(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

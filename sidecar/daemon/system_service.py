@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sidecar.bounds import Bound, require_count, require_not_below_zero
 from sidecar.daemon.config import Loaded, settings
 from sidecar.daemon.diagnostic_hub import DiagnosticHub, Numbered
 from sidecar.daemon.handshake import Handshake
 from sidecar.daemon.stats import CallStats
-from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import system_pb2
 from sidecar.storage.format import FORMAT
 from sidecar.storage.keys import checked_id
@@ -57,7 +57,7 @@ class SystemService:
             capabilities=about.capabilities,
             limits=_limits(about.loaded),
             instance_id=about.instance_id,
-            data_dir=about.handshake.data_dir,
+            data_dir=about.handshake.told_data_dir,
             pid=about.handshake.pid,
             started=time_to(about.started),
             store_format_version=FORMAT,
@@ -109,21 +109,9 @@ class SystemService:
 
 
 def _check_watch(request: system_pb2.WatchDiagnosticsRequest, max_codes: int) -> None:
-    if request.after_sequence < 0:
-        raise InvalidInput(
-            f"after_sequence is {request.after_sequence}; it must be 0 or more",
-            reason=Reason.FIELD_INVALID,
-            field="after_sequence",
-        )
+    require_not_below_zero(request.after_sequence, "after_sequence")
     require_known(system_pb2.DiagnosticSeverity, request.minimum_severity, "minimum_severity")
-    if len(request.codes) > max_codes:
-        raise InvalidInput(
-            f"codes has {len(request.codes)} entries; at most {max_codes} are allowed",
-            reason=Reason.TOO_MANY_ITEMS,
-            field="codes",
-            limit="daemon.max_watched_codes",
-            value=max_codes,
-        )
+    require_count(len(request.codes), "codes", Bound("daemon.max_watched_codes", max_codes))
 
 
 def _limits(loaded: Loaded) -> list[system_pb2.Limit]:

@@ -22,14 +22,9 @@ if TYPE_CHECKING:
     from sidecar.chat.turns.service import TurnService
     from sidecar.compaction.counters import Counters
     from sidecar.daemon.chat_rooms import ChatRooms
-    from sidecar.diagnostics import Report
+    from sidecar.daemon.ground import Ground
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.toolbox import Toolbox
-    from sidecar.settings import Config
-    from sidecar.storage.disk import Disk
-    from sidecar.storage.save_state import SaveStates
-    from sidecar.storage.workers import Workers
-    from sidecar.wire import Paging
 
 
 class BackendRooms:
@@ -37,21 +32,16 @@ class BackendRooms:
 
     def __init__(
         self,
+        ground: Ground,
         *,
-        disk: Disk,
-        config: Config,
         counters: Counters,
-        workers: Workers,
-        paging: Paging,
         loop: asyncio.AbstractEventLoop | None,
     ) -> None:
         """``counters`` count where a backend has no tokenizer of its own; ``loop`` is the one that the daemon serves
         on."""
-        self._disk = disk
+        self._ground = ground
         self._counters = counters
-        self._settings = config.backends
-        self._workers = workers
-        self._paging = paging
+        self._settings = ground.config.backends
         self._loop = loop
 
     def hang_up(self) -> None:
@@ -63,7 +53,7 @@ class BackendRooms:
     def store(self) -> BackendStore:
         from sidecar.chat.backends.store import BackendStore
 
-        return BackendStore(self._disk, max_backends=self._settings.max_backends)
+        return BackendStore(self._ground.disk, max_backends=self._settings.max_backends)
 
     @cached_property
     def client(self) -> BackendClient:
@@ -114,7 +104,11 @@ class BackendRooms:
         from sidecar.chat.backends.service import BackendService
 
         return BackendService(
-            store=self.store, client=self.client, known=self.known, workers=self._workers, paging=self._paging
+            store=self.store,
+            client=self.client,
+            known=self.known,
+            workers=self._ground.workers,
+            paging=self._ground.paging,
         )
 
 
@@ -123,27 +117,21 @@ class TurnRooms:
 
     def __init__(
         self,
+        ground: Ground,
         *,
-        config: Config,
-        report: Report,
         chat: ChatRooms,
         backends: BackendRooms,
         roles: RoleStore,
         documents: DocumentStore,
         toolbox: Toolbox,
-        saves: SaveStates,
-        workers: Workers,
-        recall: Recall | None = None,
+        recall: Recall,
     ) -> None:
-        self._config = config
-        self._report = report
+        self._ground = ground
         self._chat = chat
         self._backends = backends
         self._roles = roles
         self._documents = documents
         self._toolbox = toolbox
-        self._saves = saves
-        self._workers = workers
         self._recall = recall
 
     async def close(self) -> None:
@@ -158,7 +146,7 @@ class TurnRooms:
         from sidecar.chat.turns.parts import TurnParts
         from sidecar.chat.turns.room import TurnRoom
 
-        settings = self._config.backends
+        settings = self._ground.config.backends
         return TurnRoom(
             TurnParts(
                 roles=self._roles,
@@ -171,16 +159,16 @@ class TurnRooms:
                 toolbox=self._toolbox,
                 counting=self._backends.counting,
                 compactions=self._chat.compactions,
-                saves=self._saves,
-                workers=self._workers,
+                saves=self._ground.saves,
+                workers=self._ground.workers,
                 models=self._chat.models,
                 backends=self._backends.store,
                 client=self._backends.client,
                 known=self._backends.known,
                 waits=Waits(settings.retry_wait_ms, settings.max_retry_wait_ms),
-                limits=self._config.turns,
+                limits=self._ground.config.turns,
                 background=Background(),
-                report=self._report,
+                report=self._ground.report,
                 recall=self._recall,
             )
         )
@@ -189,4 +177,4 @@ class TurnRooms:
     def service(self) -> TurnService:
         from sidecar.chat.turns.service import TurnService
 
-        return TurnService(self.room, self._config.chat)
+        return TurnService(self.room, self._ground.config.chat)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sidecar.bounds import fits_in_head
 from sidecar.embedding.admission import Lane
 from sidecar.embedding.identity import EmbeddingIdentity, EmbeddingKind, unit_vectors
 from sidecar.embedding.openai_wire import (
@@ -180,7 +181,7 @@ class _Client:
 def _key(variable: str) -> str:
     """The key in an environment variable. Raises NotReady for one that no request can carry."""
     key = os.environ.get(variable, "").strip() if variable else ""
-    if not (key.isascii() and key.isprintable()):
+    if not fits_in_head(key):
         raise NotReady(
             f"the key in {variable} is not printable ASCII, so no request can carry it; set embedding.openai_key_env "
             "to a variable with the server's key",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sidecar.bounds import Bound, require_count
 from sidecar.errors import InvalidInput, Reason
 
 
@@ -30,14 +31,7 @@ def accept(texts: Sequence[str], *, max_texts: int, max_chars: int) -> AcceptedT
     """Refuse what has no vector (no text, blank, NUL, half a surrogate pair); cut what is too long."""
     if not texts:
         raise InvalidInput("give at least one text", reason=Reason.FIELD_REQUIRED, field="texts")
-    if len(texts) > max_texts:
-        raise InvalidInput(
-            f"{len(texts)} texts in one call; at most {max_texts} (embedding.max_texts): split the call",
-            reason=Reason.TOO_MANY_ITEMS,
-            field="texts",
-            limit="embedding.max_texts",
-            value=max_texts,
-        )
+    require_count(len(texts), "texts", Bound("embedding.max_texts", max_texts))
     for index, text in enumerate(texts):
         _check(index, text)
     cuts = tuple(

@@ -3,8 +3,9 @@
     identities   id, name (the identity's text form), dimensions
     vectors      id, identity, hash (32 bytes), value (float32, little endian)
 
-Derived: may be deleted at any moment, also while it is open; what is gone is embedded again. A damaged file is thrown
-away, a damaged row is left out. Synchronous and safe from several threads; call it in a thread.
+Derived: may be deleted at any moment, also while it is open; what is gone is embedded again. A damaged or foreign file
+is thrown away and that is told, a damaged row is left out. Synchronous and safe from several threads; call it in a
+thread.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Reason, Unavailable
 from sidecar.storage.derived_database import content_version
@@ -51,33 +53,26 @@ CREATE TABLE IF NOT EXISTS vectors (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS vectors_by_text ON vectors (identity, hash);
 """
+_ALL_COLUMNS = (
+    "SELECT i.id, i.name, i.dimensions, v.id, v.identity, v.hash, v.value FROM identities AS i, vectors AS v LIMIT 0"
+)
 
 
 class VectorStore:
     """``path`` is ``index/vectors.sqlite3``; None keeps everything in memory (session mode)."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, report: Report = lambda _diagnostic: None) -> None:
         self._path = path
+        self._report = report
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None
 
-    def get_many(self, identity: EmbeddingIdentity, hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        """The vectors that are there, by text hash; a missing or damaged one is simply not in the answer."""
-        import numpy as np
-
-        size = identity.dimensions * _VALUE_BYTES
-        return {
-            key: np.frombuffer(value, dtype="<f4").astype(np.float32, copy=False)
-            for key, value in self._values(identity, hashes)
-            if len(value) == size
-        }
-
     def load(
         self, identity: EmbeddingIdentity, hashes: Sequence[bytes]
     ) -> Iterator[tuple[bytes, NDArray[np.float32] | None]]:
-        """As :meth:`get_many`, but checked, and one by one in no certain order: unit vectors by text hash, None for one
-        that is damaged (of a wrong length, not finite, not of length one)."""
+        """The vectors that are there, one by one in no certain order: unit vectors by text hash, None for one that is
+        damaged (of a wrong length, not finite, not of length one)."""
         for key, value in self._values(identity, hashes):
             yield key, _unit_vector(value, identity)
 
@@ -167,15 +162,6 @@ class VectorStore:
         self._shrink()
         return removed
 
-    def keep_only(self, identities: Iterable[EmbeddingIdentity]) -> int:
-        """Remove the vectors of all other identities; how many. The file shrinks with what it holds."""
-        kept = [str(identity) for identity in identities]
-        removed = 0
-        while count := self._with(lambda db: _remove_others(db, kept)):
-            removed += count
-        self._shrink()
-        return removed
-
     def close(self) -> None:
         with self._lock:
             self._drop()
@@ -225,14 +211,15 @@ class VectorStore:
         with self._lock:
             try:
                 return work(self._connection())
-            except (sqlite3.Error, OSError) as error:
-                damaged = getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+            except (sqlite3.Error, OSError, _Foreign) as error:
+                code = getattr(error, "sqlite_errorcode", 0)
+                damaged = isinstance(error, _Foreign) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
             try:
                 self._drop()
                 if damaged:
                     self._throw_away()
                 return work(self._connection())
-            except (sqlite3.Error, OSError) as error:
+            except (sqlite3.Error, OSError, _Foreign) as error:
                 raise _unavailable() from error
 
     def _connection(self) -> sqlite3.Connection:
@@ -262,6 +249,12 @@ class VectorStore:
             return
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+        what = "the vector cache could not be read and was thrown away; vectors are made again"
+        self._report(Diagnostic("vectors_thrown_away", what, Severity.WARNING, {"file": self._path.name}))
+
+
+class _Foreign(Exception):
+    """The file has tables of these names that are none of ours."""
 
 
 def _unit_vector(value: Any, identity: EmbeddingIdentity) -> NDArray[np.float32] | None:
@@ -289,11 +282,24 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")  # what is removed leaves the pages, too
-        connection.executescript(_SCHEMA)
+        _make_tables(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Raises _Foreign where there are others already."""
+    import sqlite3
+
+    try:
+        connection.executescript(_SCHEMA)
+        connection.execute(_ALL_COLUMNS)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # the statement does not fit, whatever the disk does
+            raise _Foreign from error
+        raise
 
 
 def _put(db: sqlite3.Connection, identity: EmbeddingIdentity, rows: Sequence[tuple[bytes, bytes]]) -> None:
@@ -318,17 +324,6 @@ def _forget(db: sqlite3.Connection, hashes: Sequence[bytes], only: str, identity
     with _transaction(db):
         sql = f"DELETE FROM vectors WHERE {_BY_TEXT} AND hash IN ({','.join('?' * len(hashes))}){only}"
         return max(0, db.execute(sql, given).rowcount)
-
-
-def _remove_others(db: sqlite3.Connection, kept: Sequence[str]) -> int:
-    """One batch of rows; the identities themselves once none of their rows is left."""
-    others = f"SELECT id FROM identities WHERE name NOT IN ({','.join('?' * len(kept))})"
-    with _transaction(db):
-        rows = f"SELECT id FROM vectors WHERE identity IN ({others}) LIMIT {BATCH}"
-        removed = db.execute(f"DELETE FROM vectors WHERE id IN ({rows})", kept).rowcount
-        if not removed:
-            db.execute(f"DELETE FROM identities WHERE id IN ({others})", kept)
-    return removed
 
 
 @contextmanager

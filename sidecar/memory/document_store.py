@@ -7,30 +7,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from sidecar.errors import AlreadyExists, Corrupt, Reason
-from sidecar.memory.document import Answer, Document, Done, Outcome, Version, edited, require_version, reverted
+from sidecar.memory.document import Answer, Document, Outcome, edited, require_version, reverted
+from sidecar.memory.document_form import document_from_json, document_to_json
 from sidecar.memory.edits import Edit
 from sidecar.settings import MemorySettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.keys import ActorId, save_folder
+from sidecar.storage.recent import RecentActors
 from sidecar.storage.save_state import SaveStates
 
-_FORMAT = 1
 _FILE = "document.json"
-# What the contract's int32 and Timestamp can carry.
-_MAX_INT32 = 2**31 - 1
-_MAX_TIME = 253_402_300_799
 _Change = Callable[[Document], tuple[Document, Outcome]]
 
 
@@ -54,9 +50,7 @@ class DocumentStore:
         self._limits = limits
         self._versions_kept = versions_kept
         self._clock = clock
-        self._cache: OrderedDict[ActorId, Document] = OrderedDict()
-        self._cached_chars = 0
-        self._cache_lock = threading.Lock()
+        self._cache: RecentActors[Document] = RecentActors(limits.max_cached_chars)
 
     def cached(self, who: ActorId) -> Document | None:
         """The document if reading it costs no disk access."""
@@ -122,7 +116,7 @@ class DocumentStore:
 
     def open_counts(self) -> dict[str, int]:
         """How much is kept in memory for reading."""
-        return {"cached_documents": len(self._cache), "cached_chars": self._cached_chars}
+        return {"cached_documents": len(self._cache), "cached_chars": self._cache.weight}
 
     def counted(self, who: ActorId) -> dict[str, int]:
         """How many documents the actor has: 1, also one that cannot be read, or 0."""
@@ -133,17 +127,14 @@ class DocumentStore:
 
     def erased(self, who: ActorId) -> None:
         """Read the file again at the next call: it was erased or exchanged."""
-        with self._cache_lock:
-            self._drop(who)
+        self._cache.erased(who)
 
     def quiet(self, save: str) -> None:
         """Nothing to do: what was acknowledged is in its file."""
 
     def exchanged(self, save: str) -> None:
         """Read the files of a save again: they were exchanged or erased."""
-        with self._cache_lock:
-            for who in [who for who in self._cache if who.save == save]:
-                self._drop(who)
+        self._cache.exchanged(save)
 
     def save_erased(self, save: str) -> None:
         """Forget what is cached of a save that is erased."""
@@ -192,21 +183,10 @@ class DocumentStore:
             stored = read_json(self._disk, path)
             return Document() if stored is None else document_from_json(stored)
         except (Corrupt, KeyError, TypeError, ValueError) as error:
-            raise _unreadable(self._disk, path) from error
+            raise unreadable(self._disk, path, reason=Reason.DOCUMENT_UNREADABLE) from error
 
     def _kept(self, who: ActorId, document: Document) -> Document:
-        with self._cache_lock:
-            self._drop(who)
-            self._cache[who] = document
-            self._cached_chars += document.weight
-            while self._cached_chars > self._limits.max_cached_chars and len(self._cache) > 1:
-                self._drop(next(iter(self._cache)))
-        return document
-
-    def _drop(self, who: ActorId) -> None:
-        document = self._cache.pop(who, None)
-        if document is not None:
-            self._cached_chars -= document.weight
+        return self._cache.keep(who, document, weight=document.weight)
 
 
 def _hash(value: Any) -> str:
@@ -237,82 +217,3 @@ def _with_answer(
     if not key:
         return answers
     return (*answers, Answer(_hash(key), _hash(request), outcome))[-most:]
-
-
-def document_to_json(document: Document) -> dict[str, Any]:
-    """The object that ``document.json`` holds."""
-    return {
-        "format": _FORMAT,
-        "exists": document.exists,
-        "text": document.text,
-        "versions": [
-            {
-                "version": version.number,
-                "saved_at": version.saved_at,
-                "action": version.action,
-                "note": version.note,
-                "content": version.content,
-            }
-            for version in document.versions
-        ],
-        "answers": [asdict(answer) for answer in document.answers],
-    }
-
-
-def version_from_json(stored: dict[str, Any]) -> Version:
-    """A version as ``document.json`` holds it. Raises KeyError, TypeError or ValueError for anything else."""
-    return Version(
-        number=_number(stored["version"], _MAX_INT32),
-        saved_at=_number(stored["saved_at"], _MAX_TIME),
-        action=_text(stored["action"]),
-        content=_text(stored["content"]),
-        note=_text(stored["note"]),
-    )
-
-
-def document_from_json(stored: dict[str, Any]) -> Document:
-    """The document in such an object. Raises KeyError, TypeError or ValueError for anything else."""
-    return Document(
-        text=_text(stored["text"]),
-        versions=tuple(version_from_json(version) for version in stored["versions"]),
-        answers=tuple(_answer(answer) for answer in stored["answers"]),
-        exists=bool(stored["exists"]),
-    )
-
-
-def _answer(stored: dict[str, Any]) -> Answer:
-    outcome = stored["outcome"]
-    return Answer(
-        _text(stored["key"]),
-        _text(stored["request"]),
-        Outcome(
-            bool(outcome["changed"]),
-            _number(outcome["version"], _MAX_INT32),
-            _number(outcome["length"], _MAX_INT32),
-            tuple(Done(bool(done["changed"]), _text(done["words"])) for done in outcome["done"]),
-        ),
-    )
-
-
-def _number(value: Any, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise ValueError("a whole number in its range is expected")
-    return value
-
-
-def _text(value: Any) -> str:
-    """Raises TypeError for what is no text and ValueError for lone surrogates: no message could carry them."""
-    if not isinstance(value, str):
-        raise TypeError("a text is expected")
-    if not value.isascii():
-        value.encode("utf-8")
-    return value
-
-
-def _unreadable(disk: Disk, path: Path) -> Corrupt:
-    shown = path.relative_to(disk.root).as_posix()
-    return Corrupt(
-        f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",
-        reason=Reason.DOCUMENT_UNREADABLE,
-        file=shown,
-    )

@@ -18,10 +18,12 @@ from sidecar.settings import RecordSettings
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.keys import ActorId, ordinal, save_folder
+from sidecar.storage.recent import Recent
 from sidecar.storage.save_state import SaveStates
 
 _FORMAT = 1
-_MOST_KNOWN = 10_000
+_MOST_SAVES = 1_000
+_MOST_ACTORS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,9 @@ class GroupStore:
         self._disk = disk
         self._saves = saves
         self._limits = limits
-        self._known: dict[str, SaveGroups] = {}
+        self._known: Recent[str, SaveGroups] = Recent(_MOST_SAVES)
         # With the groups that they were made from: after a change they are made anew.
-        self._memberships: dict[ActorId, tuple[SaveGroups, tuple[Group, ...]]] = {}
-        self._members_lock = threading.Lock()
+        self._memberships: Recent[ActorId, tuple[SaveGroups, tuple[Group, ...]]] = Recent(_MOST_ACTORS)
         self._lock = threading.RLock()
 
     def read(self, save: str) -> SaveGroups:
@@ -83,23 +84,19 @@ class GroupStore:
         known = self._known.get(save)
         if known is None:
             with self._lock:
-                known = self._known[save] = read_groups(self._disk, self._path(save), save)
+                known = self._known.keep(save, read_groups(self._disk, self._path(save), save))
         return known
 
     def knows(self, save: str) -> bool:
         """Whether reading the groups of a save costs no disk access."""
-        return save in self._known
+        return self._known.get(save) is not None
 
     def of(self, who: ActorId) -> tuple[Group, ...]:
         """The groups of an actor as of now, and the one of everybody. Raises Corrupt."""
         known = self.read(who.save)
         cached = self._memberships.get(who)
         if cached is None or cached[0] is not known:
-            cached = (known, (*known.of(who), Group(EVERYONE)))
-            with self._members_lock:
-                self._memberships[who] = cached
-                if len(self._memberships) > _MOST_KNOWN:
-                    del self._memberships[next(iter(self._memberships))]
+            cached = self._memberships.keep(who, (known, (*known.of(who), Group(EVERYONE))))
         return cached[1]
 
     def applied_retention(self, who: ActorId) -> RetentionPolicy | None:
@@ -140,7 +137,7 @@ class GroupStore:
     def forget_cached(self, save: str) -> None:
         """Read the file again at the next call: it was erased or exchanged."""
         with self._lock:
-            self._known.pop(save, None)
+            self._known.forget(save)
 
     def _store(self, save: str, groups: SaveGroups) -> None:
         if groups == self.read(save):
@@ -148,7 +145,7 @@ class GroupStore:
         self._saves.ensure(save)
         self._saves.changed(save)
         write_json(self._disk, self._path(save), _to_json(groups))
-        self._known[save] = groups
+        self._known.keep(save, groups)
 
     def _path(self, save: str) -> Path:
         return save_folder(self._disk.root, save) / "groups.json"

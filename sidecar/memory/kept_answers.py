@@ -9,7 +9,6 @@ something else by then (forget what was added since, put back older groups) are 
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from sidecar.errors import AlreadyExists, Reason
 from sidecar.storage.answer_journal import AnswerJournal, KeptAnswer
 from sidecar.storage.disk import Disk
 from sidecar.storage.keys import save_folder
+from sidecar.storage.recent import Recent
 from sidecar.wire import key_from
 
 R = TypeVar("R")
@@ -29,7 +29,7 @@ class KeptAnswers:
     def __init__(self, disk: Disk, most: int) -> None:
         self._disk = disk
         self._most = most
-        self._answers: OrderedDict[tuple[str, str], tuple[str, Any]] = OrderedDict()
+        self._answers: Recent[tuple[str, str], tuple[str, Any]] = Recent(most)
         self._files: dict[str, _AnswerFile] = {}
         self._lock = Lock()
 
@@ -39,18 +39,13 @@ class KeptAnswers:
         Raises AlreadyExists where the key was used with another request, InvalidInput for a key that is too long.
         """
         key = key_from(request.idempotency_key)
-        with self._lock:
-            known = self._answers.get((save, key))
+        known = self._answers.get((save, key))
         return known[1] if known and _is_same(known[0], request) else None
 
     def keep(self, save: str, request: Any, answer: Any) -> None:
         """Remember an answer, where the request has a key."""
-        if not request.idempotency_key:
-            return
-        with self._lock:
-            self._answers[save, request.idempotency_key] = (_digest(request), answer)
-            if len(self._answers) > self._most:
-                self._answers.popitem(last=False)
+        if request.idempotency_key:
+            self._answers.keep((save, request.idempotency_key), (_digest(request), answer))
 
     def lasting(self, save: str, request: Any, kind: type[R], work: Callable[[], R]) -> R:
         """The answer of ``work``, a message of ``kind``, or the first answer to the same request, also one that was
@@ -63,10 +58,9 @@ class KeptAnswers:
 
     def forget(self, save: str) -> None:
         """Forget what is in memory about a save: it was exchanged, or is gone."""
+        self._answers.forget_where(lambda key: key[0] == save)
         with self._lock:
             self._files.pop(save, None)
-            for key in [key for key in self._answers if key[0] == save]:
-                del self._answers[key]
 
 
 class _AnswerFile:

@@ -48,6 +48,8 @@ class OpenOwner:
         self._ensure = ensure
         self._report = report
         self._records = OwnerRecords(who.save) if new else None
+        #: Whether the disk failed while the journal was written anew: it may hold the old rows or the new ones.
+        self._unplaced = False
         #: Whether text that was forgotten still lies in the journal.
         self.holds_forgotten = False
         self._dead_bytes = 0
@@ -80,6 +82,8 @@ class OpenOwner:
         """What is remembered. Raises Corrupt."""
         if self._records is None:
             self._records = self._load()
+        if self._unplaced:
+            self._place_again()
         return self._records
 
     def whole(self, entries: Sequence[Entry]) -> Iterator[Record]:
@@ -111,6 +115,7 @@ class OpenOwner:
 
     def move(self, disk: Disk, actors: Actors) -> Sequence[Path]:
         """Write what was deferred through ``disk``, which need not wait for the bytes to be safe; what to sync."""
+        self.records()
         made = actors.put(self.who) if not self._journal.size() else ()
         self._write(Journal(disk, self._path), list(self.deferred))
         return [*made, self._path]
@@ -123,7 +128,9 @@ class OpenOwner:
         entries = list(records.entries.values())
         rows = list(compacted(records, zip(entries, self._rows(entries), strict=True)))
         self._ensure(self.who)
+        self._unplaced = True
         spans = self._journal.rewrite(rows)
+        self._unplaced = False
         self.deferred.clear()
         self._dead_bytes = 0
         self.holds_forgotten = False
@@ -157,6 +164,15 @@ class OpenOwner:
             elif row["op"] != "gone":
                 self._dead_bytes += span.length
             self._size = span.offset + span.length
+
+    def _place_again(self) -> None:
+        """See where the rows lie in the journal that a failing disk has left, and which of the deferred are in it."""
+        lines = self._journal.load().lines
+        last = lines[-1].row["n"] if lines else 0
+        self.deferred = [row for row in self.deferred if row["n"] > last]
+        self._dead_bytes = 0
+        self._unplaced = False
+        self._place([line.row for line in lines], [Span(line.offset, line.length) for line in lines])
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Row]:
         """The rows of entries, of those that are not in the journal yet too."""

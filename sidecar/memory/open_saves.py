@@ -21,7 +21,7 @@ from sidecar.memory.record_inbox import Inbox
 from sidecar.settings import RecordSettings
 from sidecar.storage.actors import Actors
 from sidecar.storage.disk import Disk
-from sidecar.storage.keys import ActorId, save_folder
+from sidecar.storage.keys import ActorId, is_actor_folder, save_folder
 from sidecar.storage.save_state import SaveStates
 
 
@@ -128,7 +128,7 @@ class OpenSaves:
         opened = OpenSave(self._disk, save, timelines=timelines, most_records=self._limits.max_records_per_save)
         folder, known = save_folder(self._disk.root, save), self._known.facts(save)
         for name in self._disk.names(folder):
-            size = self._disk.size(folder / name / FILE) if name.startswith("a-") else 0
+            size = self._disk.size(folder / name / FILE) if is_actor_folder(name) else 0
             if size:
                 self._note_folder(opened, folder / name, save, size, known.get(name))
         for left in opened.left_behind():

@@ -25,6 +25,8 @@ from sidecar.storage.keys import ActorId
 
 Row = Mapping[str, Any]
 NOWHERE = -1
+# What asks for archived turns, and how their marks begin, which nothing else does.
+_ARCHIVE = "turn:"
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +68,8 @@ class OwnerRecords:
         self.changed: list[Entry] = []
         #: For each group or actor that may know records besides the owner: their ids.
         self.addressed: dict[Hashable, set[str]] = {}
-        #: What is known of records that are gone, the newest last: a hash of what asked for each and its id.
+        #: What is known of records that are gone, the newest last: a hash of what asked for each and its id. Archived
+        #: turns are among them: whose history still holds their messages must not archive them once more.
         self.gone: dict[str, None] = {}
         self._save = save
 
@@ -105,9 +108,15 @@ class OwnerRecords:
         entry = self.entries.get(record_id)
         return (entry is not None and entry.asked == asked) or _gone_mark(record_id, asked) in self.gone
 
+    def was_archived(self, record_id: str) -> bool:
+        """Whether it was archived as a turn, which may have been forgotten since."""
+        return record_id in self.entries or _gone_mark(record_id, _ARCHIVE) in self.gone
+
     def keep_gone(self, most: int) -> None:
-        """Keep the newest ``most`` marks of what is gone."""
-        self.gone = dict.fromkeys(list(self.gone)[-most:])
+        """Keep the newest ``most`` marks of what calls had added, and as many of turns."""
+        calls = [mark for mark in self.gone if not mark.startswith(_ARCHIVE)]
+        turns = [mark for mark in self.gone if mark.startswith(_ARCHIVE)]
+        self.gone = dict.fromkeys(calls[-most:] + turns[-most:])
 
     def _add(self, row: Row, offset: int, length: int) -> None:
         head = head_of(row["record"])
@@ -145,8 +154,9 @@ class OwnerRecords:
             entry = self.entries.pop(record_id, None)
             if entry is not None:
                 entry.forgotten = True
-                if entry.asked:
-                    self.gone[_gone_mark(record_id, entry.asked)] = None
+                asked = _ARCHIVE if entry.head.archived else entry.asked
+                if asked:
+                    self.gone[_gone_mark(record_id, asked)] = None
                 self.archived -= entry.head.archived
                 self._withdraw(entry)
                 self.changed.append(entry)
@@ -213,7 +223,8 @@ def _since(before: Moment, after: Moment) -> int:
 
 
 def _gone_mark(record_id: str, asked: str) -> str:
-    return hashlib.sha256(f"{asked}\n{record_id}".encode()).hexdigest()[:16]
+    mark = hashlib.sha256(f"{asked}\n{record_id}".encode()).hexdigest()[:16]
+    return f"{_ARCHIVE}{mark}" if asked == _ARCHIVE else mark
 
 
 def owner_shown(who: ActorId) -> str:

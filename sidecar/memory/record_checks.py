@@ -8,21 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
+from sidecar.bounds import Bound, require_count, require_length
 from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.canonical_json import parse
 from sidecar.memory.moments import Moment, checked_moment
 from sidecar.memory.records import Kind, Record, RecordHead, Share
 from sidecar.settings import RecordSettings
 from sidecar.storage.keys import checked_id, ordinal
-
-
-class Bound(NamedTuple):
-    """A limit: the name of its setting and the most that it allows. An error tells both."""
-
-    name: str
-    most: int
 
 
 def checked_record(record: Record, field: str, limits: RecordSettings) -> Record:
@@ -83,14 +76,7 @@ def required_id(value: str, field: str) -> str:
 
 def checked_text(value: str, field: str, bound: Bound) -> str:
     """``value`` as it is; InvalidInput where it has more code points than are allowed, or lone surrogates."""
-    if len(value) > bound.most:
-        raise InvalidInput(
-            f"{field} has {len(value)} characters; the limit is {bound.most}",
-            reason=Reason.FIELD_TOO_LONG,
-            field=field,
-            limit=bound.name,
-            value=bound.most,
-        )
+    require_length(value, field, bound)
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -117,24 +103,6 @@ def _checked_share(share: Share, moment: Moment, field: str) -> Share:
     if not moment.not_after(since):
         raise _invalid(f"{field}.moment", "must lie on the record's timeline and not before the record")
     return replace(share, moment=since, confidence=checked_share_of_one(share.confidence, f"{field}.confidence"))
-
-
-def require_not_below_zero(value: int, field: str) -> None:
-    """Raises InvalidInput for a number below 0."""
-    if value < 0:
-        raise InvalidInput(f"{field} is below 0", reason=Reason.FIELD_INVALID, field=field)
-
-
-def require_count(count: int, field: str, bound: Bound) -> None:
-    """Raises InvalidInput where ``count`` is more than is allowed."""
-    if count > bound.most:
-        raise InvalidInput(
-            f"{field} has {count} entries; the limit is {bound.most}",
-            reason=Reason.TOO_MANY_ITEMS,
-            field=field,
-            limit=bound.name,
-            value=bound.most,
-        )
 
 
 def _checked_expiry(expires: Moment | None, moment: Moment, field: str) -> Moment | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sidecar.bounds import Bound
 from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.moments import Moment, checked_moment
-from sidecar.memory.record_checks import Bound, checked_ids, checked_share_of_one, checked_text, text_bound
+from sidecar.memory.record_checks import checked_ids, checked_share_of_one, checked_text, text_bound
 from sidecar.memory.records import Authority, Kind, RecordHead
 from sidecar.settings import RecordSettings
 from sidecar.storage.keys import checked_id

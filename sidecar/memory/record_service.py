@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from sidecar.bounds import Bound, require_count, require_not_below_zero
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 from sidecar.memory.embedding_marks import EmbeddingMark, EmbeddingMarks, Item
@@ -15,11 +16,8 @@ from sidecar.memory.kept_answers import KeptAnswers, mark_of
 from sidecar.memory.open_owner import entries_by_id
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import (
-    Bound,
     checked_record,
     checked_shares,
-    require_count,
-    require_not_below_zero,
     required_id,
 )
 from sidecar.memory.record_filter import RecordFilter, checked_filter

@@ -192,11 +192,13 @@ class RecordStore:
             return self._add(opened, {who: owner}, [(who, record)], "replacement.record_id", asked)
 
     def archive(self, who: ActorId, turns: Sequence[Record], *, most: int) -> int:
-        """Add archived turns of an actor's conversation, each once; the oldest beyond ``most`` are forgotten, and how
-        many those were is answered. They count for no capacity and no retention. Raises Corrupt."""
+        """Add archived turns of an actor's conversation, each once, also where it was forgotten since; the oldest
+        beyond ``most`` are forgotten, and how many those were is answered. They count for no capacity and no retention.
+        Raises Corrupt."""
         with self.opened(who) as owner:
-            known = owner.records().entries
-            new = [turn for turn in turns if turn.head.record_id not in known]
+            records = owner.records()
+            known = records.entries
+            new = [turn for turn in turns if not records.was_archived(turn.head.record_id)]
             if not new:
                 return 0
             self._states.ensure(who.save)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
 from typing import Any, TypeVar
 
 from google.protobuf.json_format import ParseDict
 
+from sidecar.bounds import Bound, require_count, require_not_below_zero
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark
@@ -16,11 +15,8 @@ from sidecar.memory.groups import Group
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_checks import (
-    Bound,
     checked_share_of_one,
     checked_text,
-    require_count,
-    require_not_below_zero,
     required_id,
 )
 from sidecar.memory.record_filter import RecordFilter
@@ -29,7 +25,8 @@ from sidecar.memory.records import Authority, Kind, Record, RecordHead, Share, S
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.whole_records import KEPT_CHARS
 from sidecar.storage.keys import MAX_ID_CHARS, ActorId, checked_id
-from sidecar.wire import actor_from, actor_to
+from sidecar.storage.recent import Recent
+from sidecar.wire import actor_from, actor_to, moment_from, moment_to
 
 V = TypeVar("V")
 _MOST_WEIGHT = 10.0
@@ -75,19 +72,6 @@ def patterns_kept(kept: Iterable[Mapping[str, Any]], save: str) -> tuple[ActorId
 def _pattern_in(message: common_pb2.Actor, save: str, field: str) -> ActorId:
     whole = actor_in(message, save, field)
     return whole if message.role_id.strip() else whole._replace(role="")
-
-
-def moment_from(message: common_pb2.Moment) -> Moment:
-    """A moment, not checked yet."""
-    return Moment(message.timeline_id, message.tick, message.calendar_json)
-
-
-def moment_to(moment: Moment) -> common_pb2.Moment:
-    """A moment; the calendar only where there is one."""
-    message = common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick)
-    if moment.calendar:
-        message.calendar_json = moment.calendar
-    return message
 
 
 def record_from(message: memory_pb2.NewRecord, save: str, field: str) -> Record:
@@ -149,9 +133,7 @@ class RecordMessages:
     """The messages of records that were sent lately, at most ``most``. Thread-safe."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._messages: OrderedDict[Entry, tuple[str, tuple[Share, ...], memory_pb2.Record]] = OrderedDict()
-        self._lock = Lock()
+        self._messages: Recent[Entry, tuple[str, tuple[Share, ...], memory_pb2.Record]] = Recent(most)
 
     def of(self, stored: Stored) -> memory_pb2.Record:
         """The message of a record, which the caller must not change."""
@@ -162,10 +144,7 @@ class RecordMessages:
         message = record_to(stored)
         if len(message.payload_json) + len(message.searchable_text) > KEPT_CHARS:
             return message
-        with self._lock:
-            self._messages[entry] = (entry.superseded_by, entry.shares, message)
-            if len(self._messages) > self._most:
-                self._messages.popitem(last=False)
+        self._messages.keep(entry, (entry.superseded_by, entry.shares, message))
         return message
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sidecar.memory.document import Document, Version
-from sidecar.memory.document_store import document_from_json, document_to_json, version_from_json
+from sidecar.memory.document_form import document_from_json, document_to_json, version_from_json
 from sidecar.storage.check import Finding, keep_and_replace
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import dump, read_json

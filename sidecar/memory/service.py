@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from sidecar.bounds import Bound, require_count, require_length, require_not_below_zero, require_some
 from sidecar.errors import Corrupt, InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2
 from sidecar.memory.actor_files import ActorFiles
@@ -13,14 +14,13 @@ from sidecar.memory.document import Document, EditFailed, Version
 from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
 from sidecar.memory.moments import checked_moment
-from sidecar.memory.record_checks import Bound, require_not_below_zero
-from sidecar.memory.record_wire import moment_from, patterns_in
+from sidecar.memory.record_wire import patterns_in
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id, trimmed_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import SaveKey, Workers
-from sidecar.wire import Paging, actor_from, actor_to, key_from, page, state_to, time_to, token_key
+from sidecar.wire import Paging, actor_from, actor_to, key_from, moment_from, page, state_to, time_to, token_key
 
 _MAX_SOURCES = Bound("max_sources", 256)
 _RESULT_CUT = "the rest did not fit into records.max_tool_result_chars"
@@ -160,7 +160,8 @@ class DocumentService:
 
     async def CallTool(self, request: memory_pb2.CallToolRequest, context: Any) -> memory_pb2.CallToolResponse:
         who = actor_from(request.actor)
-        _check_arguments(request.arguments_json, self._limits.max_arguments_chars)
+        most = Bound("memory.max_arguments_chars", self._limits.max_arguments_chars)
+        require_length(request.arguments_json, "arguments_json", most)
         require_not_below_zero(request.turn, "turn")
         require_not_below_zero(request.call_index, "call_index")
         call = ToolCall(
@@ -251,28 +252,9 @@ def _version_to(version: Version, *, content: bool) -> memory_pb2.DocumentVersio
     return message
 
 
-def _check_arguments(arguments_json: str, most: int) -> None:
-    if len(arguments_json) > most:
-        raise InvalidInput(
-            f"arguments_json has {len(arguments_json)} characters; the limit is {most}",
-            reason=Reason.FIELD_TOO_LONG,
-            field="arguments_json",
-            limit="memory.max_arguments_chars",
-            value=most,
-        )
-
-
 def _edits_from(messages: Sequence[memory_pb2.Edit], most: int) -> list[Edit]:
-    if not messages:
-        raise InvalidInput("edits is empty; give at least one", reason=Reason.FIELD_REQUIRED, field="edits")
-    if len(messages) > most:
-        raise InvalidInput(
-            f"edits has {len(messages)} edits; the limit is {most}: send them in several calls",
-            reason=Reason.TOO_MANY_ITEMS,
-            field="edits",
-            limit="memory.max_edits",
-            value=most,
-        )
+    require_some(len(messages), "edits")
+    require_count(len(messages), "edits", Bound("memory.max_edits", most))
     return [_edit_from(message, index) for index, message in enumerate(messages)]
 
 

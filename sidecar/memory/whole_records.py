@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from sidecar.memory.open_owner import OpenOwner
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.records import Record
+from sidecar.storage.recent import Recent
 
 #: A record with more text than this is read again each time, so that what is kept stays bounded.
 KEPT_CHARS = 16_384
@@ -18,14 +17,11 @@ class WholeRecords:
     """At most ``most`` are kept. Thread-safe."""
 
     def __init__(self, *, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[Entry, Record] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: Recent[Entry, Record] = Recent(most)
 
     def of(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[Record]:
         """The records of entries whose owner is locked; the journal is opened once. Raises Corrupt."""
-        with self._lock:
-            known = [self._kept.get(entry) for entry in entries]
+        known = [self._kept.get(entry) for entry in entries]
         missing = owner.whole([entry for entry, record in zip(entries, known, strict=True) if record is None])
         for entry, record in zip(entries, known, strict=True):
             yield record or self.keep(entry, next(missing))
@@ -38,14 +34,8 @@ class WholeRecords:
         """Have a record in memory, unless it is too long; those that came first make room."""
         if len(record.payload) + len(record.text) > KEPT_CHARS:
             return record
-        with self._lock:
-            self._kept[entry] = record
-            self._kept.move_to_end(entry)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return record
+        return self._kept.keep(entry, record)
 
     def clear(self) -> None:
         """Have none in memory."""
-        with self._lock:
-            self._kept.clear()
+        self._kept.clear()

@@ -18,6 +18,7 @@ from google.protobuf.message import Message
 from sidecar.errors import AlreadyExists, LorekeeperError, Reason
 from sidecar.storage.answer_journal import AnswerJournal, KeptAnswer
 from sidecar.storage.disk import Disk
+from sidecar.storage.recent import Recent
 from sidecar.wire import key_from
 
 M = TypeVar("M", bound=Message)
@@ -53,9 +54,8 @@ class Answers:
     Thread-safe; reads a file at its first use."""
 
     def __init__(self, disk: Disk, *, most: int) -> None:
-        self._most = most
         self._journal = AnswerJournal(disk, disk.root / "answers.jsonl", most=most)
-        self._whole: dict[str, bytes] = {}
+        self._whole: Recent[str, bytes] = Recent(2 * most)
         self._lock = Lock()
 
     def known(self, request: Request, kind: type[M]) -> M | None:
@@ -65,13 +65,13 @@ class Answers:
             kept = self._journal.known(request.key)
             if kept is None or not request.matches(request.key, kept.request):
                 return None
-            return kind.FromString(self._whole.get(request.key, kept.answer))
+            return kind.FromString(self._whole.get(request.key) or kept.answer)
 
     def keep(self, request: Request, answer: M, *, named: Sequence[str] = ()) -> M:
         """Remember an answer without its ``named`` fields, and hand it on whole. Where the disk refuses, it is known
         until the daemon ends."""
         if request.key:
-            self._remember(request.key, answer.SerializeToString())
+            self._whole.keep(request.key, answer.SerializeToString())
             self.put(request.key, KeptAnswer(request.content, nameless(answer, named)))
         return answer
 
@@ -79,12 +79,6 @@ class Answers:
         """Remember what is known of an answer without its names."""
         with self._lock, suppress(LorekeeperError):
             self._journal.keep(key, kept)
-
-    def _remember(self, key: str, whole: bytes) -> None:
-        with self._lock:
-            self._whole[key] = whole
-            if len(self._whole) > 2 * self._most:
-                del self._whole[next(iter(self._whole))]
 
 
 def nameless(answer: Message, named: Sequence[str]) -> bytes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from sidecar.bounds import Bound, require_count, require_length
 from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.moments import Moment, checked_moment, moment_of, moment_row
 from sidecar.settings import SavesSettings
@@ -94,33 +95,17 @@ def method_of(measured: Measured) -> Method:
 def checked_wish(wish: Wish, limits: SavesSettings) -> Wish:
     """The wish with its name trimmed. Raises InvalidInput for what is too long or too much."""
     name = wish.name.strip()
-    _check_length(name, limits.max_name_chars, "name")
-    if len(wish.metadata) > limits.max_metadata:
-        raise InvalidInput(
-            f"metadata has {len(wish.metadata)} entries; the limit is {limits.max_metadata}",
-            reason=Reason.TOO_MANY_ITEMS,
-            field="metadata",
-            limit="saves.max_metadata",
-            value=limits.max_metadata,
-        )
+    require_length(name, "name", Bound("saves.max_name_chars", limits.max_name_chars))
+    require_count(len(wish.metadata), "metadata", Bound("saves.max_metadata", limits.max_metadata))
+    longest_key = Bound("saves.max_metadata_key_chars", limits.max_metadata_key_chars)
+    longest_value = Bound("saves.max_metadata_value_chars", limits.max_metadata_value_chars)
     for key, value in wish.metadata.items():
         if not key.strip():
             raise InvalidInput("metadata has a blank key", reason=Reason.FIELD_INVALID, field="metadata")
-        _check_length(key, limits.max_metadata_key_chars, "metadata key")
-        _check_length(value, limits.max_metadata_value_chars, "metadata value")
+        require_length(key, "metadata", longest_key)
+        require_length(value, "metadata", longest_value)
     moment = checked_moment(wish.moment, "moment") if wish.moment else None
     return Wish(name, moment, dict(wish.metadata), wish.kind, wish.key, wish.request)
-
-
-def _check_length(text: str, most: int, what: str) -> None:
-    if len(text) > most:
-        raise InvalidInput(
-            f"the {what} has {len(text)} characters; the limit is {most}",
-            reason=Reason.FIELD_TOO_LONG,
-            field=what.split()[0],
-            limit=f"saves.max_{what.replace(' ', '_')}_chars",
-            value=most,
-        )
 
 
 def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from sidecar.settings import SavesSettings
 from sidecar.storage.actors import folders_of_actors
 from sidecar.storage.cloning import Measured
 from sidecar.storage.disk import Disk
-from sidecar.storage.json_file import read_json, write_json
+from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.save_state import SaveState
 
 # In place of a count of files: something is being erased from it, or was when the daemon was killed.
@@ -160,6 +160,14 @@ class CheckpointStore:
             )
         )
 
+    def half_rewritten(self, save: str, checkpoint_id: str) -> bool:
+        """Whether :meth:`rewriting` was broken off: what is told of the checkpoint is not right yet."""
+        try:
+            checkpoint = self._read(save, checkpoint_id)
+        except LorekeeperError:
+            return False
+        return checkpoint.rewritten and checkpoint.files == UNKNOWN
+
     def surplus(self, save: str, kind: Kind, count: int) -> list[str]:
         """The ids of the older checkpoints of a kind, beyond the newest ``count``."""
         of_kind = [checkpoint.checkpoint_id for checkpoint in self.of_save(save) if checkpoint.wish.kind is kind]
@@ -174,12 +182,7 @@ class CheckpointStore:
         try:
             return checkpoint_from_json(read_json(self._disk, path) or {})
         except (KeyError, TypeError, ValueError) as error:
-            shown = path.relative_to(self._disk.root).as_posix()
-            raise Corrupt(
-                f"'{shown}' cannot be read and was left as it is; use another checkpoint",
-                reason=Reason.STORAGE_CORRUPT,
-                file=shown,
-            ) from error
+            raise unreadable(self._disk, path, "use another checkpoint") from error
 
     def _of_other_save(self, checkpoint_id: str) -> bool:
         root = self._layout.all_checkpoints

@@ -16,7 +16,7 @@ from sidecar.chat.open_histories import OpenHistory
 from sidecar.compaction.answers import Answers
 from sidecar.compaction.summaries import summary_from_json
 from sidecar.errors import LorekeeperError
-from sidecar.memory.document_store import document_from_json
+from sidecar.memory.document_form import document_from_json
 from sidecar.memory.groups import read_groups
 from sidecar.memory.record_form import RecordForm
 from sidecar.memory.record_wire import group_from, group_to, policy_from, policy_to

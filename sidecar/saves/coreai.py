@@ -18,7 +18,7 @@ from typing import Any
 
 from sidecar.errors import LorekeeperError
 from sidecar.memory.document import Document, Version, check_text
-from sidecar.memory.document_store import version_from_json
+from sidecar.memory.document_form import version_from_json
 from sidecar.saves.coreai_keys import keys_of, owner_of
 from sidecar.saves.foreign_files import ForeignFiles, shown
 from sidecar.saves.skipped import Skipped

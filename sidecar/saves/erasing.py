@@ -23,7 +23,7 @@ from sidecar.errors import LorekeeperError
 from sidecar.memory.records import actor_of, actor_row
 from sidecar.saves.answers import Answers, Request, nameless
 from sidecar.saves.erasure import Doomed, Erasure
-from sidecar.saves.layout import ERASING, Layout
+from sidecar.saves.layout import ERASING, Layout, is_erasure
 from sidecar.storage.answer_journal import KeptAnswer
 from sidecar.storage.disk import Disk
 from sidecar.storage.forgetting import Who
@@ -79,7 +79,7 @@ class Erasures:
 
     def _intents(self) -> list[Path]:
         folder = self._layout.exchanges
-        return [folder / name for name in self._disk.names(folder) if name.startswith(ERASING)]
+        return [folder / name for name in self._disk.names(folder) if is_erasure(name)]
 
     @contextmanager
     def _intended(self, doomed: Doomed, asked: Request | None, answer: bytes) -> Iterator[None]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from sidecar.errors import InvalidInput, Reason
+from sidecar.bounds import Bound, require_count
 from sidecar.gen.lorekeeper.v1 import memory_pb2, save_pb2
 from sidecar.saves.access import SaveAccess
 from sidecar.saves.answers import Answers, Request
@@ -112,12 +112,5 @@ class ErasingService:
 
 
 def _saves(save_ids: Any) -> list[str]:
-    if len(save_ids) > _MAX_SAVES:
-        raise InvalidInput(
-            f"save_ids names {len(save_ids)} saves; the limit is {_MAX_SAVES}",
-            reason=Reason.TOO_MANY_ITEMS,
-            field="save_ids",
-            limit="max_saves",
-            value=_MAX_SAVES,
-        )
+    require_count(len(save_ids), "save_ids", Bound("max_saves", _MAX_SAVES))
     return list(dict.fromkeys(map(save_from, save_ids)))

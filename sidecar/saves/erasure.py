@@ -56,11 +56,12 @@ class ActorCopies:
         rewritten for it."""
         names = self._meant(save, who)
         rewritten = 0
+        store = self._files.checkpoints
         for checkpoint_id, folder in self._checkpoints(save).items():
-            if self._holds(folder, names, who):
+            if self._holds(folder, names, who) or store.half_rewritten(save, checkpoint_id):
                 rewritten += 1
                 if not dry_run:
-                    with self._files.checkpoints.rewriting(save, checkpoint_id):
+                    with store.rewriting(save, checkpoint_id):
                         self._clean(folder, names, who)
         if not dry_run:
             self._forget_elsewhere(save, names, who)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from sidecar.errors import LorekeeperError
 from sidecar.saves.checkpoint import Checkpoint, checkpoint_to_json
-from sidecar.saves.layout import CHECKPOINT_FILE, ERASING, FILES, Layout
+from sidecar.saves.layout import CHECKPOINT_FILE, FILES, Layout, is_erasure
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 
@@ -107,7 +107,7 @@ class Exchanges:
         """End what was intended and remove what was not, after a kill; the names of the folders that were ended."""
         ended = []
         for name in self._disk.names(self._layout.exchanges):
-            if name.startswith(ERASING):
+            if is_erasure(name):
                 continue
             stage = self._layout.exchanges / name
             if self._disk.exists(stage / _INTENT):

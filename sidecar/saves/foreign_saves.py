@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from sidecar.diagnostics import Report
-from sidecar.memory.document_store import document_to_json
+from sidecar.memory.document_form import document_to_json
 from sidecar.memory.record_catalog import OwnerFacts
 from sidecar.memory.record_store import RecordStore
 from sidecar.saves.coreai import Memory, read_memories

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sidecar.memory.moments import Moment
 from sidecar.storage.disk import Disk
+from sidecar.storage.keys import is_actor_folder
+from sidecar.storage.recent import Recent
 from sidecar.storage.timelines import read_as
 
 MAX_TIMELINES = 64
@@ -41,13 +42,13 @@ class LatestMoments:
     def __init__(self, disk: Disk, timelines: Callable[[str], Mapping[str, str]]) -> None:
         self._disk = disk
         self._timelines = timelines
-        self._looked: OrderedDict[str, dict[Path, _Looked]] = OrderedDict()
+        self._looked: Recent[str, dict[Path, _Looked]] = Recent(_MAX_SAVES)
 
     def of(self, save: str, folder: Path) -> list[Moment]:
         """The latest moment of each timeline, ordered by timeline, at most 64. ``folder`` is that of the save."""
-        before = self._looked.get(save, {})
+        before = self._looked.get(save) or {}
         looked = {path: self._look(path, before.get(path, _Looked())) for path in self._journals(folder)}
-        self._remember(save, looked)
+        self._looked.keep(save, looked)
         latest: dict[str, Moment] = {}
         for one in looked.values():
             for moment in _moments(one, self._timelines(save)):
@@ -58,16 +59,11 @@ class LatestMoments:
 
     def forget(self, save: str) -> None:
         """Read everything again: the files of a save were exchanged."""
-        self._looked.pop(save, None)
-
-    def _remember(self, save: str, looked: dict[Path, _Looked]) -> None:
-        self._looked[save] = looked
-        if len(self._looked) > _MAX_SAVES:
-            self._looked.pop(next(iter(self._looked)), None)
+        self._looked.forget(save)
 
     def _journals(self, folder: Path) -> Iterator[Path]:
         for name in self._disk.names(folder):
-            if name.startswith("a-"):
+            if is_actor_folder(name):
                 inside = self._disk.names(folder / name)
                 yield from (folder / name / inner for inner in inside if inner.endswith(".jsonl"))
             elif name.endswith(".jsonl"):

@@ -23,6 +23,11 @@ ANSWERS_FILE = "answers.jsonl"
 ERASING = "e-"
 
 
+def is_erasure(name: str) -> bool:
+    """Whether a file in the exchange folder is an erasure that has begun. One that was being written down has not."""
+    return name.startswith(ERASING) and name.endswith(".json")
+
+
 class Layout:
     """The paths of one data folder."""
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import common_pb2, save_pb2
-from sidecar.memory.moments import Moment
 from sidecar.saves.checkpoint import Checkpoint, Kind, Method
 from sidecar.saves.save_files import SaveFacts
 from sidecar.storage.keys import DEFAULT_SAVE, checked_id
-from sidecar.wire import require_known, state_to, time_to
+from sidecar.wire import moment_to, require_known, state_to, time_to
 
 _ERASURE = frozenset(common_pb2.Erasure.DESCRIPTOR.fields_by_name)
 
@@ -84,17 +83,6 @@ def kind_from(value: save_pb2.CheckpointKind.ValueType) -> Kind | None:
 
 def method_to(method: Method) -> save_pb2.CopyMethod.ValueType:
     return save_pb2.CopyMethod.Value(f"COPY_METHOD_{method.name}")
-
-
-def moment_from(message: common_pb2.Moment) -> Moment:
-    return Moment(message.timeline_id, message.tick, message.calendar_json)
-
-
-def moment_to(moment: Moment) -> common_pb2.Moment:
-    message = common_pb2.Moment(timeline_id=moment.timeline, tick=moment.tick)
-    if moment.calendar:
-        message.calendar_json = moment.calendar
-    return message
 
 
 def erasure_to(removed: Mapping[str, int] | None) -> common_pb2.Erasure:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sidecar.memory.record_ids import TURN_PREFIX
 from sidecar.storage.disk import Disk
+from sidecar.storage.keys import is_actor_folder
 
 _JOURNAL = "records.jsonl"
 _ADD, _FORGET = b'"op":"add"', b'"op":"forget"'
@@ -19,7 +20,7 @@ _ADD_TURN = f'"record":{{"id":"{TURN_PREFIX}'.encode()
 
 def records_in(disk: Disk, folder: Path) -> int:
     """The records of all owners in ``folder``, archived turns left out."""
-    return sum(_in_journal(disk, folder / name / _JOURNAL) for name in disk.names(folder) if name.startswith("a-"))
+    return sum(_in_journal(disk, folder / name / _JOURNAL) for name in disk.names(folder) if is_actor_folder(name))
 
 
 def _in_journal(disk: Disk, path: Path) -> int:

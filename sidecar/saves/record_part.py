@@ -12,7 +12,8 @@ from sidecar.memory.kept_answers import KeptAnswers
 from sidecar.memory.record_store import RecordStore
 from sidecar.memory.records import actor_of
 from sidecar.saves.record_count import records_in
-from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.indexer import Indexer
+from sidecar.search.indexes import Indexes
 from sidecar.search.save_languages import SaveLanguages
 from sidecar.search.views import Views
 from sidecar.storage.actors import Actors, folders_of_actors

@@ -25,7 +25,7 @@ from sidecar.settings import SavesSettings
 from sidecar.storage.actors import Actors, folders_of_actors
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, stored_number, write_json
-from sidecar.storage.keys import ordinal
+from sidecar.storage.keys import is_save_folder, ordinal
 from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, save_to_json, stored_about
 from sidecar.storage.timelines import forked, read_as
 
@@ -109,7 +109,7 @@ class SaveFiles:
     def saves(self) -> Iterator[str]:
         """The ids of all saves, sorted; of one that cannot be read, the name of its folder."""
         root = self.layout.root / "saves"
-        found = (self._id_in(root / name) for name in self._disk.names(root))
+        found = (self._id_in(root / name) for name in self._disk.names(root) if is_save_folder(name))
         return iter(sorted(filter(None, found), key=ordinal))
 
     def facts(self, save: str) -> SaveFacts:
@@ -264,11 +264,18 @@ class SaveFiles:
         return removed
 
     def copies(self, save: str) -> list[Path]:
-        """Where else files of the save lie: what repair kept of it, and backups of older formats."""
+        """Where else files of the save lie: what repair kept, backups of older formats, a cloud drive's copies."""
         root, backups = self.layout.root, self.layout.root / "backups"
         places = [root / "repaired", *(backups / name for name in self._disk.names(backups))]
-        own = [folder.relative_to(root) for folder in (self.layout.live(save), self.layout.checkpoints(save))]
-        return [place / folder for place in places for folder in own if self._disk.exists(place / folder)]
+        own = (self.layout.live(save), self.layout.checkpoints(save))
+        kept = [place / folder.relative_to(root) for place in places for folder in own]
+        return [*filter(self._disk.exists, kept), *(copy for folder in own for copy in self._beside(folder))]
+
+    def _beside(self, folder: Path) -> Iterator[Path]:
+        """What a cloud drive that met two versions of a folder has put beside it, under a longer name."""
+        for name in self._disk.names(folder.parent):
+            if name.startswith(folder.name) and name != folder.name:
+                yield folder.with_name(name)
 
     def _take(self, checkpoint: Checkpoint, staged: Path, now: SaveState) -> None:
         self.checkpoints.take(checkpoint, staged)

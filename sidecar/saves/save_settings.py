@@ -14,6 +14,7 @@ from sidecar.errors import Corrupt
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, write_json
 from sidecar.storage.keys import save_folder
+from sidecar.storage.recent import Recent
 from sidecar.storage.save_state import SaveAbout, SaveStates
 
 _FORMAT = 1
@@ -30,7 +31,7 @@ class SaveSettingsStore:
         self._states = states
         self._changed = changed
         # With what was known of the save then: a save that was exchanged is read anew.
-        self._known: dict[str, tuple[SaveAbout, Mapping[str, Any]]] = {}
+        self._known: Recent[str, tuple[SaveAbout, Mapping[str, Any]]] = Recent(_MOST_KNOWN)
         self._lock = threading.Lock()
 
     def read(self, save: str) -> Mapping[str, Any]:
@@ -38,9 +39,7 @@ class SaveSettingsStore:
         about, known = self._states.about(save), self._known.get(save)
         if known is None or known[0] is not about:
             with self._lock:
-                known = self._known[save] = about, self._read(save_folder(self._disk.root, save))
-                if len(self._known) > _MOST_KNOWN:
-                    del self._known[next(iter(self._known))]
+                known = self._known.keep(save, (about, self._read(save_folder(self._disk.root, save))))
         return known[1]
 
     def name(self, save: str) -> str:
@@ -54,7 +53,7 @@ class SaveSettingsStore:
         self._states.ensure(save)
         with self._lock:
             self._write(save_folder(self._disk.root, save), settings)
-            self._known.pop(save, None)
+            self._known.forget(save)
         self._changed(save)
         self._states.changed(save)  # last: what was answered before belongs to the revision before
 

@@ -19,7 +19,6 @@ from sidecar.saves.messages import (
     info_to,
     kind_from,
     method_to,
-    moment_from,
     required,
     save_from,
 )
@@ -29,7 +28,7 @@ from sidecar.saves.settings_rules import effective_settings, settings_from, sett
 from sidecar.settings import SavesSettings
 from sidecar.storage.keys import checked_id
 from sidecar.storage.save_state import SaveStates
-from sidecar.wire import Page, Paging, page, state_to
+from sidecar.wire import Page, Paging, moment_from, page, state_to
 
 M = TypeVar("M", bound=Message)
 

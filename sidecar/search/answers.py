@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from sidecar.embedding.wire import identity_to
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2
@@ -14,7 +13,7 @@ from sidecar.search.outcome import ChannelScore, Hit, Recalled, StageReport
 from sidecar.search.recall import Query
 from sidecar.search.rerank import Reranked
 from sidecar.search.terms import MAX_CHARS, MAX_WORDS
-from sidecar.wire import state_to
+from sidecar.wire import enum_to, state_to
 
 _CHANNELS = {
     "words": search_pb2.SEARCH_CHANNEL_LEXICAL,
@@ -32,11 +31,11 @@ def response_to(
     response = search_pb2.SearchResponse(
         save=state_to(recalled.state),
         degraded=bool(recalled.degraded),
-        degraded_reason=_number(max(recalled.degraded, default=0)),
-        degraded_reasons=[_number(reason) for reason in sorted(recalled.degraded, reverse=True)],
+        degraded_reason=enum_to(max(recalled.degraded, default=0)),
+        degraded_reasons=[enum_to(reason) for reason in sorted(recalled.degraded, reverse=True)],
         stages=[_stage_to(stage) for stage in recalled.stages],
         cuts=list(_cuts(recalled, query, asked_limit)),
-        mode=_number(recalled.options.mode),
+        mode=enum_to(recalled.options.mode),
         fusion=fusion_to(recalled.options, recalled.weights),
         rerank=order_to(recalled.options.order),
     )
@@ -59,12 +58,12 @@ def _add_hit(
         fused_score=hit.fused_score,
         fused_rank=hit.fused_rank,
         rerank=_rerank_to(hit.reranked) if hit.reranked else None,
-        access=_number(hit.known.access),
+        access=enum_to(hit.known.access),
         group_id=hit.known.group_id,
         share=share_to(hit.known.share) if hit.known.share else None,
         explanation=_explanation_to(hit, query) if query.explain else None,
     )
-    message.record.embedding_state = _number(hit.vector or 0)
+    message.record.embedding_state = enum_to(hit.vector or 0)
 
 
 def _rerank_to(reranked: Reranked) -> search_pb2.RerankScore:
@@ -103,7 +102,7 @@ def _explanation_to(hit: Hit, query: Query) -> search_pb2.Explanation:
 
 def _stage_to(stage: StageReport) -> search_pb2.SearchStage:
     return search_pb2.SearchStage(
-        kind=_number(stage.stage),
+        kind=enum_to(stage.stage),
         duration_ms=stage.milliseconds,
         scanned=stage.scanned,
         candidates=stage.candidates,
@@ -142,8 +141,3 @@ def words_cut(what: str, text: str) -> common_pb2.Cut:
         dropped=max(0, len(text) - MAX_CHARS),
         detail=f"only the first {MAX_CHARS} characters and {MAX_WORDS} words of the text count in a search",
     )
-
-
-def _number(value: int) -> Any:
-    """One of our enums, whose numbers are those of the contract."""
-    return int(value)

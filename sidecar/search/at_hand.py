@@ -108,11 +108,14 @@ class MatricesAtHand:
 
 
 def is_quick(query: Query) -> bool:
-    """Whether a query is worth trying: short, for a few hits of a few owners, without looking into texts."""
+    """Whether a query is worth trying: short, for a few hits of a few owners, without looking into texts or putting all
+    that is found in order one by one."""
+    order = query.options.order
     return (
         len(query.text) <= _MOST_TEXT
         and query.limit <= _MOST_HITS
         and len(query.owners) <= _MOST_OWNERS
         and not query.wanted.text
         and not query.explain
+        and (order is None or order.source_order_weight > 0)
     )

@@ -159,14 +159,16 @@ class Index:
 
     def write(self, updates: Iterable[OwnerUpdate]) -> list[bytes] | None:
         """Take in what changed, in one transaction; the texts that were removed, or None where it failed."""
-        return self._removing(lambda database: _write(database, updates))
+        return self._removing(lambda database: _write(database, updates), makes=True)
 
     def remove(self, folders: Iterable[str]) -> list[bytes] | None:
         """Forget owners with all their words; as :meth:`write`."""
         return self._removing(lambda database: _remove(database, folders))
 
-    def _removing(self, work: Callable[[sqlite3.Connection], list[bytes]]) -> list[bytes] | None:
-        removed = self._database.run(work)
+    def _removing(
+        self, work: Callable[[sqlite3.Connection], list[bytes]], *, makes: bool = False
+    ) -> list[bytes] | None:
+        removed = self._database.run(work, makes=makes)
         if removed:
             self._database.empty_log()
         return removed

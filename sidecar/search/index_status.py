@@ -10,7 +10,8 @@ from enum import IntEnum
 
 from sidecar.memory.record_store import RecordStore, lock_order
 from sidecar.search.index import Index
-from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.indexer import Indexer
+from sidecar.search.indexes import Indexes
 from sidecar.search.recent_answers import RecentAnswers
 from sidecar.storage.keys import ActorId, folder_name
 

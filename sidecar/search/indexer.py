@@ -6,135 +6,27 @@ length, and what is missing is written again.
 
 from __future__ import annotations
 
-import json
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from threading import Lock
 
 from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt
 from sidecar.memory.open_owner import OpenOwner
-from sidecar.memory.open_save import facts_of
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_catalog import OwnerFacts
 from sidecar.memory.record_store import RecordStore
-from sidecar.memory.records import actor_of, actor_row
-from sidecar.search.index import MIGRATIONS, OUTDATED, Index, OwnerRow, OwnerUpdate, WordsRow
+from sidecar.search.index import Index, OwnerRow, OwnerUpdate, WordsRow
+from sidecar.search.indexes import Indexes, owner_row
 from sidecar.search.words import WordSource
 from sidecar.settings import SearchSettings
 from sidecar.storage.background import Background
-from sidecar.storage.derived_database import DerivedDatabase
-from sidecar.storage.keys import ActorId, folder_name, save_folder
+from sidecar.storage.keys import ActorId, folder_name
 
-# A group is a text, an actor a list: so both fit into one JSON object's names.
-_ACTOR_MARK = "\x00"
 # The size of an owner whose words are not all written yet: no journal has it.
 _UNFINISHED = -1
 _ROWS_AT_ONCE = 1_024
-_TEXTS_AT_ONCE = 500
 _ROWS_UNDER_LOCK = 64
-
-
-class Indexes:
-    """The index of each save, opened when it is first needed. They also know what the catalog of a save needs."""
-
-    def __init__(self, root: Path, *, in_memory: bool, version: Callable[[str], str], report: Report) -> None:
-        """``version`` tells how words are cut now, in the save whose folder has this name."""
-        self._root = root
-        self._in_memory = in_memory
-        self._version = version
-        self._report = report
-        self._open: dict[str, Index] = {}
-        self._lock = Lock()
-        #: Called with each save that is used for the first time.
-        self.opening: Callable[[str], None] = lambda _save: None
-        #: Called with texts that were removed; another record may still have them.
-        self.released: Callable[[Sequence[bytes]], None] = lambda _texts: None
-
-    def of(self, save: str) -> Index:
-        """The index of a save."""
-        return self._at(save_folder(self._root, save).name)
-
-    def unused(self, texts: Sequence[bytes]) -> list[bytes]:
-        """Those of a few texts that certainly no record of any save has."""
-        unused = list(texts)
-        for name in self._saves() if unused else ():
-            # One look: between two the words of the save might be taken away, to be cut in another language.
-            used = self._at(name).surely_uses(unused)
-            unused = [] if used is None else [text for text in unused if text not in used]
-            if not unused:
-                break  # mostly the first one knows them all
-        return unused
-
-    def unused_but_by(self, save: str, folder: str | None, texts: Sequence[bytes]) -> list[bytes]:
-        """Those of ``texts`` that, as far as the indexes know, only records of a save, or of one owner in it, have."""
-        own, used = save_folder(self._root, save).name, set[bytes]()
-        for name in self._saves():
-            for start in range(0, len(texts), _TEXTS_AT_ONCE) if name != own or folder else ():
-                part = texts[start : start + _TEXTS_AT_ONCE]
-                used |= self._at(name).uses(part, but=folder if name == own else None) or set()
-        return [text for text in texts if text not in used]
-
-    def facts(self, save: str) -> Mapping[str, tuple[ActorId, OwnerFacts]]:
-        """What is known of the owners of a save, by the names of their folders; asked when it is first used."""
-        self.opening(save)
-        if self._in_memory or not self._path(save).exists():
-            return {}
-        known = {}
-        for row in self.of(save).owners():
-            with suppress(ValueError, TypeError):  # a damaged row says nothing: the owner's journal is read
-                known[row.folder] = _facts(row, save)
-        return known
-
-    def counted(self, who: ActorId) -> dict[str, int]:
-        """Nothing here counts as memory."""
-        return {}
-
-    def erased(self, who: ActorId) -> None:
-        """Forget an owner's words."""
-        if self._in_memory or self._path(who.save).exists():
-            self.of(who.save).remove([folder_name(who)])
-            self.of(who.save).close()  # which empties the log of the file, too
-
-    def exchanged(self, save: str) -> None:
-        """Trust nothing that is known of a save's owners: their folders were exchanged. Words stay: they are tied to
-        what they were made from."""
-        if self._in_memory or self._path(save).exists():
-            self.of(save).distrust()
-
-    def removed(self, save: str) -> None:
-        """Throw the index of a save away: the save is gone, or names that it must not hold any more."""
-        if self._in_memory or self._path(save).exists():
-            self.of(save).delete()
-        with self._lock:
-            self._open.pop(save, None)
-
-    def close(self) -> None:
-        """Let go of all files."""
-        with self._lock:
-            for index in self._open.values():
-                index.close()
-
-    def _at(self, name: str) -> Index:
-        with self._lock:
-            index = self._open.get(name)
-            if index is None:
-                index = self._open[name] = Index(self._database(name))
-            return index
-
-    def _database(self, name: str) -> DerivedDatabase:
-        path = None if self._in_memory else self._root / "index" / f"{name}.sqlite3"
-        return DerivedDatabase(path, MIGRATIONS, lambda: self._version(name), self._report, outdated=OUTDATED)
-
-    def _saves(self) -> list[str]:
-        """The folder names of all saves that hold something."""
-        return list(self._open) if self._in_memory else [path.name for path in (self._root / "saves").glob("s-*")]
-
-    def _path(self, save: str) -> Path:
-        return self._root / "index" / (save_folder(self._root, save).name + ".sqlite3")
 
 
 class Indexer:
@@ -288,7 +180,7 @@ def _planned(
 ) -> tuple[OwnerRow, list[Entry], list[str]] | None:
     """What the index should know of a locked owner, the entries that it lacks, and hashes that it has too many; None
     where it is up to date."""
-    records, known, row = owner.records(), index.owner(owner.folder_name), _row(owner)
+    records, known, row = owner.records(), index.owner(owner.folder_name), owner_row(owner)
     if known == row and not (compare or force):
         return None
     added = records.after(known.last) if known else []
@@ -311,31 +203,3 @@ class Progress:
     added: int = 0
     removed: int = 0
     failed: int = 0
-
-
-def _row(owner: OpenOwner) -> OwnerRow:
-    facts = facts_of(owner)
-    return OwnerRow(
-        folder=owner.folder_name,
-        address=json.dumps(actor_row(owner.who), ensure_ascii=False),
-        size=facts.size,
-        last=owner.records().last,
-        records=facts.count,
-        targets=json.dumps(sorted(map(_name, facts.targets)), ensure_ascii=False),
-        archived=facts.archived,
-    )
-
-
-def _facts(row: OwnerRow, save: str) -> tuple[ActorId, OwnerFacts]:
-    targets = frozenset(_target(name, save) for name in json.loads(row.targets))
-    return actor_of(json.loads(row.address), save), OwnerFacts(row.size, row.records, targets, row.archived)
-
-
-def _name(target: Hashable) -> str:
-    if isinstance(target, ActorId):
-        return _ACTOR_MARK + json.dumps(actor_row(target), ensure_ascii=False)
-    return str(target)
-
-
-def _target(name: str, save: str) -> Hashable:
-    return actor_of(json.loads(name[1:]), save) if name.startswith(_ACTOR_MARK) else name

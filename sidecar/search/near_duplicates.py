@@ -5,30 +5,28 @@ Looked for once a record has its vector; kept in the derived index. A record is 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Corrupt, Unavailable
 from sidecar.memory.owner_records import Entry
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import RecordStore, Stored
-from sidecar.search.indexer import Indexes
+from sidecar.search.indexes import Indexes
 from sidecar.search.owner_texts import Wanted
 from sidecar.search.owner_view import OwnerView
 from sidecar.search.vector_cache import VectorCache
 from sidecar.search.vector_rows import VectorRows, VectorState
 from sidecar.search.views import Views
 from sidecar.storage.keys import ActorId, folder_name
+from sidecar.storage.recent import Recent
 
 if TYPE_CHECKING:
     from sidecar.embedding.identity import FloatVectors
 
-K = TypeVar("K")
-V = TypeVar("V")
 _MOST_KEPT = 65_536
 
 
@@ -43,16 +41,15 @@ class NearDuplicates:
         self._matrices = matrices
         self._indexes = indexes
         self._similarity = similarity
-        self._asked: OrderedDict[tuple[ActorId, str], float] = OrderedDict()
-        self._kept: OrderedDict[ActorId, dict[str, str]] = OrderedDict()
+        self._asked: Recent[tuple[ActorId, str], float] = Recent(_MOST_KEPT)
+        self._kept: Recent[ActorId, dict[str, str]] = Recent(_MOST_KEPT)
         self._lock = Lock()
         #: Counts the records that were flagged since the start.
         self.flagged = 0
 
     def flag_from(self, who: ActorId, content: str, similarity: float) -> None:
         """Another limit for one record. It is forgotten with the process; then the usual one holds."""
-        with self._lock:
-            _keep(self._asked, (who, content), similarity)
+        self._asked.keep((who, content), similarity)
 
     def known(self, who: ActorId, contents: Sequence[str]) -> Mapping[str, str]:
         """By content hash, the ids of earlier records that say nearly the same and are still there."""
@@ -87,8 +84,7 @@ class NearDuplicates:
             known = self._kept.get(who)
             if known is None:
                 known = self._indexes.of(who.save).near(folder_name(who))
-            _keep(self._kept, who, known)
-            return known
+            return self._kept.keep(who, known)
 
     def _present(self, who: ActorId, near: Mapping[str, str]) -> dict[str, str]:
         with self._store.opened(who) as owner:
@@ -96,8 +92,8 @@ class NearDuplicates:
             return {content: record_id for content, record_id in near.items() if record_id in entries}
 
     def _limit(self, who: ActorId, content: str) -> float:
-        with self._lock:
-            return self._asked.get((who, content), self._similarity)
+        asked = self._asked.get((who, content))
+        return self._similarity if asked is None else asked
 
     def _found(self, who: ActorId, identity: EmbeddingIdentity, limits: Mapping[str, float]) -> dict[str, str]:
         try:
@@ -109,12 +105,6 @@ class NearDuplicates:
                 return {entry.content_hash: near.head.record_id for entry, near in pairs if near is not None}
         except (Corrupt, Unavailable):
             return {}
-
-
-def _keep(bounded: OrderedDict[K, V], key: K, value: V) -> None:
-    bounded[key] = value
-    while len(bounded) > _MOST_KEPT:
-        bounded.popitem(last=False)
 
 
 def _nearest(view: OwnerView, rows: VectorRows, entry: Entry, limit: float) -> Entry | None:

@@ -10,6 +10,7 @@ from sidecar.search.channels import Weights
 from sidecar.search.fusion import RRF_K
 from sidecar.search.options import Fusion, GivenWeights, Mode, Options
 from sidecar.search.rerank import RerankOptions
+from sidecar.wire import enum_to
 
 _MOST_WEIGHT = 10_000_000
 _FUSION_RANGES: dict[str, tuple[float, float]] = {
@@ -59,7 +60,7 @@ def options_from(request: search_pb2.SearchRequest, saved: save_pb2.SaveSettings
 def fusion_to(options: Options, weights: Weights) -> search_pb2.FusionOptions:
     """The fusion that was used, with every value."""
     return search_pb2.FusionOptions(
-        mode=_number(options.fusion),
+        mode=enum_to(options.fusion),
         rrf_k=options.rrf_k,
         lexical_weight=weights.words,
         vector_weight=weights.meaning,
@@ -111,7 +112,3 @@ def _enum(kind: Any, number: int, usual: Any, field: str) -> Any:
         return kind(number)
     except ValueError:
         raise InvalidInput(f"{field} is none that there is", reason=Reason.FIELD_INVALID, field=field) from None
-
-
-def _number(value: int) -> Any:
-    return int(value)

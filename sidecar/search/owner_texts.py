@@ -13,7 +13,7 @@ from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.embedding.vectors import VectorStore
 from sidecar.errors import Corrupt
 from sidecar.memory.record_store import RecordStore
-from sidecar.search.indexer import Indexes
+from sidecar.search.indexes import Indexes
 from sidecar.search.words import embedded_text
 from sidecar.storage.keys import ActorId, folder_name
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sidecar.search.fusion import Weighted, clear_difference_of_ranks, clear_difference_of_sums
@@ -74,13 +75,15 @@ class Ranking(ABC):
         # Where the fused order counts for nothing, any hit may become the first.
         return limit + MAX_SHIFT if order.source_order_weight else _MOST_REORDERED
 
-    def reranking(self, rows: Sequence[int]) -> tuple[list[Candidate], RerankOptions] | None:
-        """What a reranker is to be asked about rows in fused order; None where that order stands."""
-        if self.options.order is None or self._everything:
+    def reranking(self, rows: Sequence[int], limit: int) -> tuple[list[Candidate], RerankOptions] | None:
+        """What a reranker is to be asked about rows in fused order, so that it chooses no more one by one than are
+        wanted; None where that order stands."""
+        order = self.options.order
+        if order is None or self._everything:
             return None
         distances = places([float(self.scores[row]) for row in rows], self._clear_difference())
         candidates = [self._candidate(row, place) for row, place in zip(rows, distances, strict=True)]
-        return candidates, self.options.order
+        return candidates, replace(order, max_greedy_selections=min(order.max_greedy_selections, limit))
 
     def importance(self, row: int) -> float:
         """How much a row matters to the actor."""

@@ -272,7 +272,7 @@ class Recall:
         """The places in fused order, in the final order; a reranker that fails leaves the fused order, and that is
         told."""
         fused = [(place, None) for place in range(len(rows))]
-        reranking = found.words.ranking.reranking(rows)
+        reranking = found.words.ranking.reranking(rows, query.limit)
         if reranking is None or not rows:
             return fused
         try:

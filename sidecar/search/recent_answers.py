@@ -5,19 +5,17 @@ A game that asks in every frame what an NPC recalls, while its time stands still
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable
-from threading import Lock
 from typing import Any
+
+from sidecar.storage.recent import Recent
 
 
 class RecentAnswers:
     """At most ``most`` answers, each with the version of what it was made from. Thread-safe."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._answers: OrderedDict[Hashable, tuple[Hashable, Any]] = OrderedDict()
-        self._lock = Lock()
+        self._answers: Recent[Hashable, tuple[Hashable, Any]] = Recent(most)
 
     def known(self, question: Hashable, version: Hashable) -> Any | None:
         """The answer to a question, if it was made from this version."""
@@ -26,8 +24,4 @@ class RecentAnswers:
 
     def keep(self, question: Hashable, version: Hashable, answer: Any) -> None:
         """Remember an answer. ``version`` was read before the answer was made."""
-        with self._lock:
-            self._answers[question] = (version, answer)
-            self._answers.move_to_end(question)
-            if len(self._answers) > self._most:
-                self._answers.popitem(last=False)
+        self._answers.keep(question, (version, answer))

@@ -5,7 +5,6 @@ Thread-safe. Equal languages share an analyzer, since each remembers many words.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sidecar.search.languages import is_known
 from sidecar.storage.keys import save_folder
+from sidecar.storage.recent import Recent
 
 if TYPE_CHECKING:
     from sidecar.search.terms import Analyzer
@@ -36,7 +36,7 @@ class SaveLanguages:
         self._usual = usual
         self._put = put
         self._saves: dict[str, Languages] = {}
-        self._analyzers: OrderedDict[Languages, Analyzer] = OrderedDict()
+        self._analyzers: Recent[Languages, Analyzer] = Recent(_MOST_ANALYZERS)
         self._lock = Lock()
 
     def analyzer(self, save: str) -> Analyzer:
@@ -66,7 +66,4 @@ class SaveLanguages:
     def _made(self, languages: Languages) -> Analyzer:
         from sidecar.search.terms import Analyzer
 
-        analyzer = self._analyzers[languages] = Analyzer(*languages)
-        if len(self._analyzers) > _MOST_ANALYZERS:
-            self._analyzers.popitem(last=False)
-        return analyzer
+        return self._analyzers.keep(languages, Analyzer(*languages))

@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from sidecar.bounds import Bound, require_not_below_zero
 from sidecar.embedding.wire import identity_to
 from sidecar.errors import NotReady, Reason, Unavailable
 from sidecar.gen.lorekeeper.v1 import save_pb2, search_pb2
-from sidecar.memory.record_checks import Bound, checked_text, require_not_below_zero
+from sidecar.memory.record_checks import checked_text
 from sidecar.memory.record_filter import checked_filter, without_archive
 from sidecar.memory.record_wire import RecordMessages, actor_in, filter_from, owners_in, patterns_in
 from sidecar.search.access import allowed_owners
@@ -29,7 +30,7 @@ from sidecar.settings import RecordSettings, SearchSettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id
 from sidecar.storage.save_state import SaveStates
 from sidecar.storage.workers import SaveKey, Workers
-from sidecar.wire import actor_from, state_to
+from sidecar.wire import actor_from, enum_to, state_to
 
 _KEPT_BYTES = 65_536
 
@@ -156,7 +157,7 @@ class SearchService:
     def _progress(self, save: str, step: Rebuild, begun: float) -> search_pb2.RebuildIndexResponse:
         return search_pb2.RebuildIndexResponse(
             save=state_to(self._saves.state(save)),
-            phase=_number(step.phase),
+            phase=enum_to(step.phase),
             done=step.done,
             total=step.total,
             skipped=step.skipped,
@@ -212,7 +213,7 @@ class SearchService:
             tokenizer_version=terms.version,
             rebuilding=terms.rebuilding,
             bytes=terms.bytes,
-            degraded_reason=_number(Degraded.INDEX_UNAVAILABLE if vectors is None else self._vectors.prevented()),
+            degraded_reason=enum_to(Degraded.INDEX_UNAVAILABLE if vectors is None else self._vectors.prevented()),
         )
         if self._vectors.identity is not None:
             message.identity.CopyFrom(identity_to(self._vectors.identity))
@@ -236,8 +237,3 @@ def _passing(found: Recalled) -> bool:
     """Whether the next answer may be better though nothing of the save has changed."""
     lasting = {Degraded.NO_MODEL, Degraded.VECTORS_PENDING, Degraded.VECTORS_STALE, Degraded.SCAN_LIMIT}
     return not lasting.issuperset(found.degraded)
-
-
-def _number(value: int) -> Any:
-    """One of our enums, whose numbers are those of the contract."""
-    return int(value)

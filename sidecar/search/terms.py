@@ -122,10 +122,6 @@ class Analyzer:
         analysis = self.analyse(text)
         return Analysis(tuple(dict.fromkeys(analysis.words)), analysis.cut)
 
-    def query_terms(self, text: str) -> list[str]:
-        """The distinct terms of a query: what to look up in the index."""
-        return list(dict.fromkeys(self.query(text).terms))
-
     def _fold(self, text: str) -> str:
         if text.isascii() and not self._turkic:
             return text.lower()

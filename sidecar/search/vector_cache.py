@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
 
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.errors import Unavailable
@@ -12,6 +10,7 @@ from sidecar.search.owner_view import OwnerView
 from sidecar.search.vector_feed import VectorFeed
 from sidecar.search.vector_rows import VectorRows
 from sidecar.storage.keys import ActorId
+from sidecar.storage.recent import RecentActors
 
 
 class VectorCache:
@@ -24,15 +23,12 @@ class VectorCache:
         self.feed = feed
         self.most_compared = most_compared
         self._repair = repair
-        self._most = most_bytes
-        self._rows: OrderedDict[ActorId, tuple[VectorRows, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = Lock()
+        self._rows: RecentActors[VectorRows] = RecentActors(most_bytes)
 
     @property
     def size_bytes(self) -> int:
         """Memory of all matrices."""
-        return self._bytes
+        return self._rows.weight
 
     def of(self, who: ActorId, view: OwnerView, identity: EmbeddingIdentity) -> tuple[VectorRows, int]:
         """The matrix beside a view, up to date, and how many vectors were read for it. Raises Unavailable."""
@@ -40,35 +36,17 @@ class VectorCache:
         try:
             read = rows.follow(self.feed)
         except Unavailable:
-            with self._lock:
-                self._drop(who)  # it does not know which vectors it has missed
+            self._rows.forget(who)  # it does not know which vectors it has missed
             raise
         if rows.damaged:
             self._repair(who)
-        self._keep(who, rows)
-        return rows, read
+        return self._rows.keep(who, rows, weight=rows.size_bytes), read
 
     def present(self, who: ActorId, view: OwnerView, identity: EmbeddingIdentity) -> VectorRows | None:
         """The matrix beside a view as it is in memory now."""
-        with self._lock:
-            rows, _ = self._rows.get(who, (None, 0))
+        rows = self._rows.get(who)
         return rows if rows and rows.view is view and rows.identity == identity else None
 
     def forget(self, save: str) -> None:
         """Free what is kept of a save."""
-        with self._lock:
-            for who in [who for who in self._rows if who.save == save]:
-                self._drop(who)
-
-    def _keep(self, who: ActorId, rows: VectorRows) -> None:
-        size = rows.size_bytes
-        with self._lock:
-            self._drop(who)
-            self._rows[who] = rows, size
-            self._bytes += size
-            while self._bytes > self._most and len(self._rows) > 1:
-                self._drop(next(iter(self._rows)))
-
-    def _drop(self, who: ActorId) -> None:
-        _, size = self._rows.pop(who, (None, 0))
-        self._bytes -= size
+        self._rows.exchanged(save)

@@ -10,7 +10,8 @@ from contextlib import suppress
 
 from sidecar.embedding.vectors import VectorStore
 from sidecar.errors import LorekeeperError, Unavailable
-from sidecar.search.indexer import Indexer, Indexes
+from sidecar.search.indexer import Indexer
+from sidecar.search.indexes import Indexes
 from sidecar.search.vector_cache import VectorCache
 from sidecar.storage.keys import ActorId, folder_name
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sidecar.embedding.identity import EmbeddingIdentity
 from sidecar.embedding.vectors import VectorStore
 from sidecar.errors import Unavailable
-from sidecar.search.indexer import Indexes
+from sidecar.search.indexes import Indexes
 
 
 class VectorGarbage:

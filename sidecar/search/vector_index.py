@@ -14,7 +14,7 @@ from sidecar.embedding.vectors import VectorStore
 from sidecar.errors import NotReady, Reason
 from sidecar.memory.record_store import RecordStore, lock_order
 from sidecar.search.index_status import Phase, Rebuild
-from sidecar.search.indexer import Indexes
+from sidecar.search.indexes import Indexes
 from sidecar.search.outcome import Degraded
 from sidecar.search.owner_texts import OwnerTexts, Wanted
 from sidecar.search.recent_answers import RecentAnswers

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from sidecar.embedding.identity import text_hash
@@ -16,6 +15,7 @@ from sidecar.search.index import Index, WordsRow
 from sidecar.search.owner_view import Words
 from sidecar.search.save_languages import SaveLanguages
 from sidecar.storage.keys import ActorId
+from sidecar.storage.recent import Recent
 
 if TYPE_CHECKING:
     from sidecar.search.terms import Analyzer
@@ -45,8 +45,7 @@ class WordSource:
         self._store = store
         self._index_of = index_of
         self._languages = languages
-        self._recent: OrderedDict[tuple[str, str], WordsRow] = OrderedDict()
-        self._lock = Lock()
+        self._recent: Recent[tuple[str, str], WordsRow] = Recent(_KEPT)
         #: Called with an owner of whom the index knows less than there is: some of it may be damaged.
         self.lacking: Callable[[ActorId], None] = lambda _who: None
 
@@ -79,8 +78,7 @@ class WordSource:
     def rows(self, owner: OpenOwner, entries: Sequence[Entry]) -> Iterator[WordsRow]:
         """The words of entries of a locked owner, cut from their records. Raises Corrupt."""
         analyzer = self.analyzer(owner.who.save)
-        with self._lock:
-            known = [self._recent.get((analyzer.version, entry.content_hash)) for entry in entries]
+        known = [self._recent.get((analyzer.version, entry.content_hash)) for entry in entries]
         missing = [entry for entry, row in zip(entries, known, strict=True) if row is None]
         whole = self._store.stored_many(owner, missing)
         for entry, row in zip(entries, known, strict=True):
@@ -90,16 +88,7 @@ class WordSource:
         analysis, text = analyzer.analyse(searched_text(stored.record)), embedded_text(stored.record)
         hashed = text_hash(text) if text else b""
         row = WordsRow(entry.content_hash, analysis.length, " ".join(analysis.terms), hashed)
-        self._keep(analyzer, row)
-        return row
-
-    def _keep(self, analyzer: Analyzer, row: WordsRow) -> None:
-        if len(row.terms) > _KEPT_CHARS:
-            return
-        with self._lock:
-            self._recent[analyzer.version, row.hash] = row
-            if len(self._recent) > _KEPT:
-                self._recent.popitem(last=False)
+        return row if len(row.terms) > _KEPT_CHARS else self._recent.keep((analyzer.version, row.hash), row)
 
     def _known(self, owner: OpenOwner, entries: Sequence[Entry]) -> dict[str, WordsRow]:
         if len(entries) < _WORTH_ASKING:

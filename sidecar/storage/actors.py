@@ -15,7 +15,7 @@ from typing import Any
 from sidecar.errors import Corrupt, Reason
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, unreadable, write_json
-from sidecar.storage.keys import ActorId, actor_folder, ordinal, save_folder
+from sidecar.storage.keys import ActorId, actor_folder, is_actor_folder, is_save_folder, ordinal, save_folder
 
 _FORMAT = 1
 # An erased folder is first renamed, so that a kill in the middle never leaves half an actor behind.
@@ -68,7 +68,7 @@ class Actors:
         """
         folder = save_folder(self._disk.root, save)
         for name in self._disk.names(folder):
-            if _names_actor(name) and name > after:
+            if is_actor_folder(name) and name > after:
                 try:
                     who = self.in_folder(folder / name, save)
                 except Corrupt as error:
@@ -87,8 +87,8 @@ class Actors:
     def saves(self) -> list[str]:
         """The ids of all saves that hold anything, sorted. Raises Corrupt where a ``save.json`` cannot be read."""
         root = self._disk.root / "saves"
-        folders = (root / name for name in self._disk.names(root))
-        ids = (self._save_in(folder / "save.json") for folder in folders if self._disk.is_folder(folder))
+        folders = (root / name for name in self._disk.names(root) if is_save_folder(name))
+        ids = (self._save_in(folder / "save.json") for folder in folders)
         return sorted((save for save in ids if save is not None), key=ordinal)
 
     def _save_in(self, path: Path) -> str | None:
@@ -119,11 +119,7 @@ class Actors:
 def folders_of_actors(disk: Disk, folder: Path) -> set[str]:
     """The names of the actors' folders in ``folder``, which has the form of a save's; what a kill left of one that was
     being made or erased is none."""
-    return {name for name in disk.names(folder) if _names_actor(name) and disk.exists(folder / name / "actor.json")}
-
-
-def _names_actor(name: str) -> bool:
-    return name.startswith("a-") and not name.endswith(_ERASED)
+    return {name for name in disk.names(folder) if is_actor_folder(name) and disk.exists(folder / name / "actor.json")}
 
 
 def _written(who: ActorId) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.errors import LorekeeperError
+from sidecar.storage.cloning import PASSING
 from sidecar.storage.disk import Disk
 from sidecar.storage.format import stored_format
 from sidecar.storage.journal import encode, whole_rows
 from sidecar.storage.json_file import read_json
 
-_LEFT_OVER = (".tmp", ".partial", ".erased")
 _FILES = (".json", ".jsonl")
 
 
@@ -42,7 +42,7 @@ def findings(disk: Disk, checks: Mapping[str, Check]) -> Iterator[Finding]:
     for path in _files(disk, disk.root):
         if path.is_symlink():
             yield _odd(disk, path, "is a link, which is never followed")
-        elif path.name.endswith(_LEFT_OVER):
+        elif path.name.endswith(PASSING):
             yield _left_over(disk, path)
         elif disk.exists(path) and not path.is_file():
             yield _odd(disk, path, "is no file")
@@ -137,7 +137,7 @@ def _files(disk: Disk, folder: Path) -> Iterator[Path]:
         path = folder / name
         if name in ("repaired", "backups", "logs") and folder == disk.root:
             continue
-        if disk.is_folder(path) and not name.endswith((*_LEFT_OVER, *_FILES)):
+        if disk.is_folder(path) and not name.endswith((*PASSING, *_FILES)):
             yield from _files(disk, path)
         else:
             yield path

@@ -1,12 +1,13 @@
 """An SQLite file that holds only what can be built again, and may vanish, break or be locked at any time.
 
-Whoever uses it goes on without it: a read that cannot be made answers None. A file that cannot be understood is thrown
-away and begun anew; one that is only busy is left alone; one that was made in another way is emptied of what that
-concerns.
+Whoever uses it goes on without it: a read that cannot be made answers None, and makes no file. A file that cannot be
+understood is thrown away and begun anew; one that is only busy is left alone; one that was made in another way is
+emptied of what that concerns.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
@@ -50,19 +51,25 @@ class DerivedDatabase:
         self._report = report
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._unusable = False
 
-    def run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """The answer of ``work``, which is one transaction; None while the file cannot be used."""
+    def run(self, work: Callable[[sqlite3.Connection], T], *, makes: bool = False) -> T | None:
+        """The answer of ``work``, which is one transaction; None while the file cannot be used, and where it is not
+        there, unless ``work`` makes it."""
         import sqlite3
 
         with self._lock:
             for _ in range(2):
                 try:
+                    if not (self._there() or makes):
+                        return None
                     with self._open() as database:
-                        return work(database)
+                        answer = work(database)
+                    self._unusable = False
+                    return answer
                 except (sqlite3.DatabaseError, OSError, ValueError) as error:
                     if _passing(error):
-                        self._tell("index_unusable", "cannot be used for now; answers come from the journals")
+                        self._tell_unusable()
                         self._close()
                         return None
                     self._tell("index_thrown_away", "could not be read and was thrown away; it is built again")
@@ -91,11 +98,17 @@ class DerivedDatabase:
         with self._lock:
             self._delete()
 
+    def _there(self) -> bool:
+        if self._path is None:
+            return self._connection is not None
+        if os.path.lexists(self._path):
+            return True
+        self._close()  # deleted under us: what would be written to it now is lost
+        return False
+
     def _open(self) -> sqlite3.Connection:
         import sqlite3
 
-        if self._connection is not None and self._path is not None and not self._path.exists():
-            self._close()  # deleted under us: what would be written to it now is lost
         if self._connection is None:
             if self._path is not None:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -125,6 +138,12 @@ class DerivedDatabase:
         database.execute("INSERT INTO made_by VALUES (?)", (version,))
         database.commit()
         self._made_by = version
+
+    def _tell_unusable(self) -> None:
+        """Once, and not again before it was of use: every search would."""
+        if not self._unusable:
+            self._tell("index_unusable", "cannot be used for now; answers come from the journals")
+        self._unusable = True
 
     def _tell(self, code: str, what: str) -> None:
         details = {"file": self._path.name if self._path else _IN_MEMORY}

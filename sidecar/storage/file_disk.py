@@ -31,18 +31,37 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
+# Device, number, length and last change of a file: another one after whatever is done to it.
+_State = tuple[int, int, int, int]
+
+
 class _Writing:
-    """What all disks on one data folder share: whether the system takes writes, and the locks by which a file is
-    replaced once at a time. ``actor.json`` may be written for a document and for records at the same moment."""
+    """What all disks on one data folder share: whether the system takes writes, the locks by which a file is replaced
+    once at a time (``actor.json`` may be written for a document and for records at the same moment), and which files a
+    failing disk left with half of an addition at their end."""
 
     def __init__(self, hear: Callable[[bool], None]) -> None:
         self._hear = hear
         self._works = True
+        self._torn: dict[Path, tuple[_State, int]] = {}
         self._replacing = tuple(threading.Lock() for _ in range(_REPLACING))
 
     def replacing(self, path: Path) -> threading.Lock:
         """The lock of a file that is replaced."""
         return self._replacing[hash(path) % _REPLACING]
+
+    def is_torn(self, path: Path, descriptor: int, whole: int) -> None:
+        """An addition to an open file failed and could not be cut off again behind its first ``whole`` bytes."""
+        self._torn[path] = _state(os.fstat(descriptor)), whole
+
+    def whole(self, path: Path, status: os.stat_result) -> int:
+        """How long a file is without what is torn, where nobody has changed it since."""
+        state, whole = self._torn.get(path, (None, 0))
+        return whole if state == _state(status) else status.st_size
+
+    def is_whole(self, path: Path) -> None:
+        """A file is whole again."""
+        self._torn.pop(path, None)
 
     def tell(self, *, works: bool) -> None:
         """Pass on what has changed."""
@@ -172,7 +191,7 @@ class FileDisk:
             descriptor = self._open_apart(path, flags)
             try:
                 offset = os.fstat(descriptor).st_size
-                with self._undone(descriptor, offset):
+                with self._undone(path, descriptor, offset):
                     _write_all(descriptor, data)
                     if sync:
                         self._sync_file(descriptor)
@@ -184,21 +203,28 @@ class FileDisk:
         return offset
 
     def _open_apart(self, path: Path, flags: int) -> int:
-        """Open a file to change it in place: first taken apart from its other names, which a checkpoint holds."""
+        """Open a file to change it in place: first taken apart from its other names, which a checkpoint holds, and
+        from what is torn, behind which nothing could be read."""
         descriptor = os.open(path, flags, 0o600)
-        if os.fstat(descriptor).st_nlink <= 1:
+        status = os.fstat(descriptor)
+        whole = self._writing.whole(path, status)
+        if status.st_nlink <= 1 and whole == status.st_size:
             return descriptor
         os.close(descriptor)
-        self.replace(path, self.read(path))
+        self.replace(path, self.read(path, 0, whole))
+        self._writing.is_whole(path)
         return os.open(path, flags, 0o600)
 
     @contextmanager
-    def _undone(self, descriptor: int, length: int) -> Iterator[None]:
-        """Cut the file back to ``length`` where adding to it fails."""
+    def _undone(self, path: Path, descriptor: int, length: int) -> Iterator[None]:
+        """Cut the file back to ``length`` where adding to it fails, at the latest before the next addition."""
         try:
             yield
         except BaseException:
-            os.ftruncate(descriptor, length)
+            try:
+                os.ftruncate(descriptor, length)
+            except OSError:
+                self._writing.is_torn(path, descriptor, length)
             raise
 
     def sync(self, path: Path) -> None:
@@ -352,6 +378,10 @@ class FileDisk:
             if writing and error.errno in _FULL | _READ_ONLY:
                 self._writing.tell(works=False)
             raise disk_error(error, self._shown(path)) from error
+
+
+def _state(status: os.stat_result) -> _State:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from sidecar.storage.file_disk import disk_error
@@ -39,7 +40,7 @@ class FolderLock:
         try:
             _try_lock(descriptor)
             # The owner removes the file when it leaves: a lock on a removed file owns nothing.
-            if not os.path.samestat(os.fstat(descriptor), self._path.stat()):
+            if not self._is_file_of(descriptor):
                 raise OSError
         except OSError:
             os.close(descriptor)
@@ -48,11 +49,13 @@ class FolderLock:
         return True
 
     def release(self) -> None:
-        """Give the folder back and leave no file behind; no effect when not held."""
+        """Give the folder back and leave no file behind, but for another's; no effect when not held."""
         if self._descriptor is None:
             return
         if sys.platform != "win32":
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):
+                if self._is_file_of(self._descriptor):
+                    self._path.unlink()
         os.close(self._descriptor)
         self._descriptor = None
         if sys.platform == "win32":
@@ -61,3 +64,7 @@ class FolderLock:
                 self._path.unlink(missing_ok=True)
             except OSError:
                 return
+
+    def _is_file_of(self, descriptor: int) -> bool:
+        """Whether an open file is the one in the folder. Raises OSError where there is none."""
+        return os.path.samestat(os.fstat(descriptor), self._path.stat(follow_symlinks=False))

@@ -80,11 +80,13 @@ def _no_number(name: str) -> None:
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_names, parse_constant=_no_number)
 
 
-def unreadable(disk: Disk, path: Path) -> Corrupt:
-    """What to raise where ``path`` does not hold what it should."""
+def unreadable(
+    disk: Disk,
+    path: Path,
+    remedy: str = "stop the daemon and run 'lorekeeper repair'",
+    *,
+    reason: Reason = Reason.STORAGE_CORRUPT,
+) -> Corrupt:
+    """What to raise where ``path`` does not hold what it should; ``remedy`` says what to do."""
     shown = path.relative_to(disk.root).as_posix()
-    return Corrupt(
-        f"'{shown}' cannot be read and was left as it is; stop the daemon and run 'lorekeeper repair'",
-        reason=Reason.STORAGE_CORRUPT,
-        file=shown,
-    )
+    return Corrupt(f"'{shown}' cannot be read and was left as it is; {remedy}", reason=reason, file=shown)

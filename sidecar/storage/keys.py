@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from sidecar.bounds import Bound, require_length
 from sidecar.errors import InvalidInput, Reason
 
 MAX_ID_CHARS = 512
+_LONGEST_ID = Bound("max_id_chars", MAX_ID_CHARS)
 DEFAULT_SAVE = "default"
 DEFAULT_ROLE = "Creator"
 _NOBODY = "local"
 _FOLDER_DIGITS = 32
+_SAVE_FOLDER = re.compile(f"s-[0-9a-f]{{{_FOLDER_DIGITS}}}")
+_ACTOR_FOLDER = re.compile(f"a-[0-9a-f]{{{_FOLDER_DIGITS}}}")
 
 
 class ActorId(NamedTuple):
@@ -59,14 +64,7 @@ def checked_id(value: str, field: str) -> str:
     """``value`` trimmed, or InvalidInput that names the field and the limit. A line break around it is refused, not
     trimmed, as any control character is."""
     whole, value = value, value.strip()
-    if len(value) > MAX_ID_CHARS:
-        raise InvalidInput(
-            f"{field} has {len(value)} characters; the limit is {MAX_ID_CHARS}",
-            reason=Reason.FIELD_TOO_LONG,
-            field=field,
-            limit="max_id_chars",
-            value=MAX_ID_CHARS,
-        )
+    require_length(value, field, _LONGEST_ID)
     if not whole.isprintable() and any(_is_control(letter) for letter in whole):
         raise InvalidInput(
             f"{field} has control characters or half a surrogate pair; an id may hold any other text",
@@ -119,6 +117,16 @@ def save_folder(root: Path, save: str) -> Path:
 def actor_folder(root: Path, who: ActorId) -> Path:
     """``saves/s-<key>/a-<key>`` of an actor."""
     return save_folder(root, who.save) / folder_name(who)
+
+
+def is_save_folder(name: str) -> bool:
+    """Whether a folder of that name is a save's: what file managers and cloud drives put beside it is none."""
+    return _SAVE_FOLDER.fullmatch(name) is not None
+
+
+def is_actor_folder(name: str) -> bool:
+    """The same for an actor's, in a save's folder."""
+    return _ACTOR_FOLDER.fullmatch(name) is not None
 
 
 def folder_name(who: ActorId) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sidecar.errors import LorekeeperError, Reason, Stale
+from sidecar.errors import LorekeeperError
 from sidecar.storage.disk import Disk
 from sidecar.storage.json_file import read_json, stored_number, unreadable, write_json
 from sidecar.storage.keys import save_folder
@@ -75,15 +75,6 @@ class SaveStates:
         """What is known of the save besides its state."""
         opened = self._known(save)
         return opened.about if opened else SaveAbout()
-
-    def require_epoch(self, save: str, epoch: int) -> None:
-        """Raise Stale where the save was restored since ``epoch``: what was begun then must not be written now."""
-        if self.state(save).epoch != epoch:
-            raise Stale(
-                "the save was restored since; what was begun before is thrown away",
-                reason=Reason.SAVE_RESTORED,
-                current_epoch=self.state(save).epoch,
-            )
 
     def changed(self, save: str) -> SaveState:
         """Count one more change, and tell the new state. Makes ``save.json`` where it is missing."""

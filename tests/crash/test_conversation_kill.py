@@ -68,6 +68,7 @@ def opened(disk):
     archive = Archive(lambda: records, most=1_000, report=lambda diagnostic: None)
     conversations = Conversations(
         cleared=lambda _: None,
+        report=lambda _: None,
         histories=histories,
         summaries=summaries,
         archive=archive,

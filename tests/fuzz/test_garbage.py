@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import grpc
-import pytest
 from client import MEMORY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -58,11 +57,6 @@ def told(call):
     except grpc.RpcError as error:
         return error.code()
     return grpc.StatusCode.OK
-
-
-@pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
 
 
 @FEW

@@ -11,11 +11,6 @@ from client import failure
 from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, system_pb2
 
 
-@pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
-
 def listed(client, save, **more):
     return client.memory.ListActors(memory_pb2.ListActorsRequest(save_id=save, **more))
 

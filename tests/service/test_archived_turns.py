@@ -198,6 +198,24 @@ def test_forgetting_a_turn_forgets_it_everywhere_but_in_its_history(talk):
     assert PROMISE not in talk.texts()
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_turn_that_was_forgotten_is_not_archived_again_when_its_message_is_folded_or_leaves(
+    start_daemon, actor, restarts
+):
+    daemon = start_daemon("--set", "chat.max_messages=60")
+    Chat(daemon.client).put_role("Smith", persist_history=True)
+    talk = Talk(daemon, npc(actor, "Smith"))
+    talk.first_hour(tick=3)
+    talk.records.forget(talk.turns()[0].record_id)
+    if restarts:
+        talk.killed()
+    talk.chat.clear_summary(talk.actor)
+    assert talk.chat.compact(talk.actor, history_tokens=200).compacted
+    talk.small_talk(tick=20)
+    assert PROMISE not in talk.chat.texts(talk.actor)
+    assert PROMISE not in talk.listed()
+
+
 def test_turns_count_for_no_capacity_and_no_retention(start_daemon, actor):
     daemon = start_daemon("--set", "records.max_records_per_save=2", "--set", "records.max_records_per_owner=2")
     Chat(daemon.client).put_role("Smith", persist_history=True, recall=RECALL)

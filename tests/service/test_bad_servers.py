@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
+import socket
+import threading
 from typing import Any
 
 import pytest
@@ -37,6 +41,9 @@ def in_pieces(data: bytes, size: int) -> Reply:
         Reply([delta(content=TEXT)]),
         Reply([delta(content=TEXT), end()], chunked=False),
         whole({"choices": [{"message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}]}),
+        Reply([b"data:\n\n", delta(content=TEXT), b"data: \n\n", end()]),
+        Reply([delta(content=TEXT[:5]), delta(content=TEXT[5:]).rstrip()]),
+        Reply([delta(content=TEXT), b"data: [DONE]"]),
     ],
     ids=[
         "bytes",
@@ -48,6 +55,9 @@ def in_pieces(data: bytes, size: int) -> Reply:
         "no finish",
         "unbounded",
         "whole",
+        "blank events",
+        "last event open",
+        "done open",
     ],
 )
 def test_an_answer_that_is_all_there_is_heard_however_it_comes(game, server, reply):
@@ -62,6 +72,12 @@ def test_an_answer_that_is_all_there_is_heard_however_it_comes(game, server, rep
         (Reply([delta(content="Hi")], hang_up=True), "BACKEND_UNAVAILABLE"),
         (Reply([delta(content="Hi"), b'data: {"choices":[{"del']), "BACKEND_UNAVAILABLE"),
         (Reply([], hang_up=True), "BACKEND_UNAVAILABLE"),
+        (Reply([delta(content="Hi"), f"error: {json.dumps(FAULT['error'])}\n\n".encode()]), "BACKEND_UNAVAILABLE"),
+        (Reply([delta(content="Hi"), b'{"error":"unexpected EOF"}\n']), "BACKEND_UNAVAILABLE"),
+        (Reply([delta(content="Hi"), b'event: error\ndata: {"message":"boom"}\n\n', end()]), "PROVIDER_ERROR"),
+        (Reply([delta(content="Hi"), b"event: error\ndata: boom\n\n", end()]), "PROVIDER_ERROR"),
+        (Reply([delta(content="Hi"), end("error")]), "PROVIDER_ERROR"),
+        (Reply([delta(content="Hi"), event({"choices": [FAULT]}), end()]), "BACKEND_UNAVAILABLE"),
         (whole(FAULT), "BACKEND_UNAVAILABLE"),
         (Reply([event(FAULT)]), "BACKEND_UNAVAILABLE"),
         (Reply([json.dumps(FAULT).encode()], headers={"content-type": "text/plain"}), "BACKEND_UNAVAILABLE"),
@@ -76,6 +92,74 @@ def test_half_an_answer_or_an_error_in_its_place_is_told_and_never_stored(game, 
     server.play(reply)
     assert game.send("Hello").code == code
     assert game.messages() == [("user", "Hello")]
+
+
+class Drip:
+    """A model server that says ``begin``, and then ``again`` twenty times a second until its caller hangs up."""
+
+    def __init__(self, begin: bytes, again: bytes) -> None:
+        self._says = (begin, again)
+        self.hung_up_on = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        caller, _ = self._listener.accept()
+        begin, again = self._says
+        with caller, contextlib.suppress(OSError):
+            request = b""
+            while b'"messages"' not in request:
+                request += caller.recv(65_536)
+            caller.sendall(begin)
+            caller.settimeout(0.05)
+            for _ in range(int(20 * WAIT_SECONDS)):
+                with contextlib.suppress(TimeoutError):
+                    if not caller.recv(65_536):
+                        break
+                caller.sendall(again)
+            else:
+                return
+        self.hung_up_on.set()
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+CHUNKED = b"content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+OK, REFUSED = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 500 No\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "again", "code"),
+    [
+        (OK + CHUNKED + chunk(delta(content=TEXT) + FINISHED), chunk(b": still here\n\n"), ""),
+        (OK + CHUNKED + chunk(delta(content=TEXT) + end()), chunk(b": still here\n\n"), ""),
+        (REFUSED + CHUNKED, chunk(b" "), "BACKEND_UNAVAILABLE"),
+        (b"", b"HTTP/1.1 102 Processing\r\n\r\n", "TIMEOUT"),
+        (OK, b"x-more: x\r\n", "TIMEOUT"),
+    ],
+    ids=["after its finish", "after its end", "in a refusal", "before its answer", "in its headers"],
+)
+def test_a_server_that_never_comes_to_an_end_is_hung_up_on(game, begin, again, code):
+    with contextlib.closing(Drip(begin, again)) as server:
+        game.put_backend(
+            base_url=server.base_url, model="x", connect_timeout_ms=500, idle_timeout_ms=500, max_retries=0
+        )
+        turn = game.send("Hello")
+        assert server.hung_up_on.wait(WAIT_SECONDS)
+    assert turn.code == code if code else turn.completed.text == TEXT
+
+
+def test_no_packed_answer_is_asked_for_or_unpacked(game, server):
+    packed = gzip.compress(delta(content=TEXT) + end())
+    server.play(Reply([packed], headers={"content-encoding": "gzip"}))
+    assert game.send("Hello").code == "PROVIDER_ERROR"
+    assert server.turns[0].headers["accept-encoding"] == "identity"
 
 
 def test_a_server_that_is_down_is_told_and_the_line_is_kept(game):
@@ -122,6 +206,24 @@ def test_two_calls_are_two_however_a_server_numbers_them(game, server, pieces):
     assert [json.loads(call.arguments_json)["at"] for call in turn.all("tool_call")] == ["door", "wall"]
     assert len({call.call_id for call in turn.all("tool_call")}) == 2
     assert turn.completed.text == "I see."
+
+
+def test_a_name_that_a_server_sends_with_every_piece_runs_its_tool_once(game, server):
+    pieces = [piece(0, "a", "open_gate"), piece(0, "", "open_gate", "{}"), piece(0, "", "open_gate")]
+    server.play(Reply([*pieces, end("tool_calls")]), stream("Open."))
+    talk = game.converse(tool("open_gate", mutating=True))
+    talk.line("Open the gate!")
+    assert len(talk.turn(lambda call: "{}").all("tool_call")) == 1
+
+
+def test_a_call_that_a_server_tells_twice_by_the_wire_and_in_the_text_runs_once(game, server):
+    written = '<tool_call>\n{"name": "pay", "arguments": {"to": "Ada", "coins": 5}}\n</tool_call>'
+    native = piece(0, "a", "pay", '{"coins":5,"to":"Ada"}')
+    server.play(Reply([delta(content=written), native, end("tool_calls")]), stream("Paid."))
+    talk = game.converse(tool("pay", mutating=True))
+    talk.line("Pay Ada!")
+    turn = talk.turn(lambda call: "{}")
+    assert (len(turn.all("tool_call")), turn.completed.text) == (1, "Paid.")
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import socket
+import struct
+import sys
+import threading
 
 import grpc
+import psutil
 import pytest
 from client import MEMORY, Client, failure, write
 from grpc_health.v1 import health_pb2
@@ -18,11 +24,6 @@ METHODS = [
     for service in SERVICES
     for method in descriptor(service).methods
 ]
-
-
-@pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
 
 
 def called(channel, service, name, sends_many, answers_many, metadata=()):
@@ -49,6 +50,17 @@ def ids(row):
 def test_no_method_answers_without_a_token(stranger, row):
     told = failure(lambda: called(stranger.channel, *row))
     assert (*told.kind, told.domain) == ("UNAUTHENTICATED", "TOKEN_INVALID", "lorekeeper")
+
+
+def test_a_stranger_is_refused_before_its_message_has_come(stranger):
+    never = threading.Event()
+
+    def messages():
+        yield never.wait() and b""
+
+    call = stranger.channel.stream_stream(f"/{MEMORY}/GetDocument")(messages(), timeout=20)
+    assert failure(lambda: next(call)).kind == ("UNAUTHENTICATED", "TOKEN_INVALID")
+    never.set()
 
 
 @pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", "bearer {}", "{}", "Bearer {}x", "Bearer  {}"])
@@ -116,6 +128,21 @@ def test_a_watch_of_health_begins_with_the_present_state(stranger):
     watch.cancel()
 
 
+def test_what_is_no_request_for_health_is_a_bad_argument(stranger):
+    for path, streams in (("/grpc.health.v1.Health/Check", False), ("/grpc.health.v1.Health/Watch", True)):
+        told = failure(lambda path=path, streams=streams: stranger.raw(path, b"\xff", streams=streams))
+        assert told.code.name == "INVALID_ARGUMENT"
+
+
+def test_more_watchers_of_health_than_the_limit_are_refused(start_daemon):
+    daemon = start_daemon("--set", "daemon.max_health_watchers=1")
+    request = health_pb2.HealthCheckRequest(service="none of them")
+    first = daemon.client.health.Watch(request)
+    assert next(first).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+    told = failure(lambda: next(daemon.client.health.Watch(request)))
+    assert told.code.name == "RESOURCE_EXHAUSTED"
+
+
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
 def test_reflection_lists_the_services_without_a_token(stranger, version):
     method = stranger.channel.stream_stream(
@@ -151,6 +178,80 @@ def test_plain_http_of_a_web_page_runs_no_handler(shared_daemon, client, method)
     assert b"grpc-status: 0" not in answer
     assert not answer.startswith(b"HTTP/1.1 200")
     assert calls_counted(client) == before
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def frame(kind, body, flags=0, stream=0):
+    """An HTTP/2 frame; ``stream`` 0 is the connection itself."""
+    return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
+
+
+GREETING, PING = PREFACE + frame(4, b""), frame(6, b"are you?")
+
+
+def connect(daemon):
+    host, _, port = daemon.address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def test_standard_error_is_the_logs_alone_whatever_a_stranger_sends(shared_daemon):
+    with connect(shared_daemon) as stranger:
+        stranger.sendall(GREETING + frame(7, struct.pack(">II", 0, 7) + b"a secret") + PING)
+        heard = b""
+        while frame(6, b"are you?", flags=1) not in heard:
+            more = stranger.recv(4_096)
+            assert more, "the daemon hung up"
+            heard += more
+    assert all(json.loads(line) for line in shared_daemon.stderr.splitlines())
+
+
+def test_a_stranger_who_watches_and_never_reads_does_not_keep_the_daemon_from_ending(daemon):
+    assert daemon.client.serving()
+    no_room = frame(4, struct.pack(">HI", 4, 0))
+    path = b"/grpc.health.v1.Health/Watch"
+    head = b"\x83\x86\x41\x01x\x44" + bytes([len(path)]) + path + b"\x40\x02te\x08trailers"
+    head += b"\x5f\x10application/grpc"
+    with connect(daemon) as stranger:
+        stranger.sendall(PREFACE + no_room + frame(1, head, flags=4, stream=1) + frame(0, b"\0" * 5, flags=1, stream=1))
+        heard = b""
+        while b"application/grpc" not in heard:  # the head of the answer, which needs no room
+            more = stranger.recv(4_096)
+            assert more, heard
+            heard += more
+        assert daemon.stop() == 0
+
+
+def test_connections_beyond_the_limit_are_closed_and_leave_the_others_alone(start_daemon, actor):
+    daemon = start_daemon("--set", "daemon.max_connections=8")
+    daemon.client.write(actor, "before")
+    with contextlib.ExitStack() as held:
+        strangers = [held.enter_context(connect(daemon)) for _ in range(40)]
+        kept = sum(answers(stranger) for stranger in strangers)
+        assert 1 <= kept <= 8
+        assert daemon.client.write(actor, "meanwhile").version == 2
+
+
+def answers(stranger):
+    """Whether the daemon takes a new connection: it greets, or it closes."""
+    with contextlib.suppress(ConnectionError):
+        stranger.sendall(GREETING)
+        return stranger.recv(4_096) != b""
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there one process sees another's limits")
+def test_a_daemon_may_open_more_files_than_a_shell_gives_it(make_daemon):
+    import resource
+
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, usual[1]), usual[1]))
+    try:
+        daemon = make_daemon().start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    assert psutil.Process(daemon.pid).rlimit(psutil.RLIMIT_NOFILE)[0] == min(8_192, usual[1])
 
 
 def calls_counted(client):

@@ -13,11 +13,6 @@ from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2
 
 
 @pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
-
-@pytest.fixture
 def save(request):
     """A save of this test alone."""
     return f"save of {request.node.name}"

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from chat_client import SUMMARY, Chat, cut, parts
 from client import failure
+from turn_client import TurnClient
+from wire_server import stream
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, memory_pb2, role_pb2
 
@@ -14,11 +16,6 @@ MESSAGES = compaction_pb2.COMPACTION_TRIGGER_MESSAGES
 TOKENS = compaction_pb2.COMPACTION_TRIGGER_TOKENS
 DETERMINISTIC = compaction_pb2.COMPACTION_STRATEGY_DETERMINISTIC
 MODEL = compaction_pb2.COMPACTION_STRATEGY_MODEL
-
-
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
 
 
 def held(role, content, *, calls=(), answers=""):
@@ -302,6 +299,21 @@ def test_a_role_without_summaries_needs_none_that_can_be_read(daemon, actor):
     chat = Chat(daemon.start().client)
     chat.put_role(actor.role_id, summary={"enabled": False})
     assert chat.prompt(actor, "Hi").messages
+
+
+def test_a_role_without_the_memory_tool_needs_no_document_that_can_be_read(daemon, actor, server):
+    """Neither its turns nor its compactions: both store what they made."""
+    game = TurnClient(daemon.client, actor)
+    daemon.client.write(game.actor, "Likes fish.")
+    assert daemon.stop() == 0
+    (file,) = (daemon.folder / "saves").rglob("document.json")
+    file.write_bytes(b"{")
+    game, chat = TurnClient(daemon.start().client, actor, server), Chat(daemon.client)
+    server.standing = stream("Hello.")
+    game.put_role(memory_tool=False)
+    assert (game.send("Hi").completed.text, game.messages()[-1]) == ("Hello.", ("assistant", "Hello."))
+    chat.talk(game.actor, 50)
+    assert chat.compact(game.actor, strategy=DETERMINISTIC).compacted
 
 
 def test_a_broken_history_is_the_loss_of_one_actor_alone(daemon, actor):

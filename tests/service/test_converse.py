@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import grpc
 import pytest
@@ -15,11 +14,6 @@ from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, memory_pb2, role_pb
 GATE = '{"type": "object", "properties": {"gate": {"type": "string"}, "n": {"type": "integer"}}, "required": ["gate"]}'
 OPEN = tool("open_gate", parameters=GATE, mutating=True)
 LOOK = tool("look")
-
-
-@pytest.fixture
-def game(shared_daemon: Any, actor: Any, server: Any) -> TurnClient:
-    return TurnClient(shared_daemon.client, actor, server)
 
 
 def gate(name="north", **more):

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from chat_client import Chat
 from client import failure
 from tiny_models import tokenizer_json
-from turn_client import TurnClient
 from wire_server import stream
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2
 
 MODEL = compaction_pb2.COMPACTION_STRATEGY_MODEL
+BY_RULE = compaction_pb2.COMPACTION_STRATEGY_DETERMINISTIC
 EXACT, ESTIMATE = common_pb2.TOKEN_COUNTER_EXACT, common_pb2.TOKEN_COUNTER_CALIBRATED
-
-
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
-
-
-@pytest.fixture
-def game(shared_daemon, actor, server):
-    return TurnClient(shared_daemon.client, actor, server)
 
 
 @pytest.mark.embeds
@@ -43,6 +32,20 @@ def test_tokens_are_counted_by_the_tokenizer_of_the_backend_or_the_role_that_is_
     assert chat.count("Hello", backend_id="scripted", counter=EXACT).total.counter == EXACT
     assert chat.count("Hello", role_id=game.actor.role_id).total.counter == EXACT
     assert chat.count("Hello").total.counter == ESTIMATE
+
+
+@pytest.mark.embeds
+def test_a_conversation_that_the_game_holds_keeps_to_its_target_as_its_roles_backend_counts(
+    chat, game, server, tmp_path
+):
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json())
+    game.put_backend(base_url=server.base_url, tokenizer_path=str(tmp_path / "tokenizer.json"))
+    game.put_role()
+    held = [compaction_pb2.CompactMessage(role="user", content=f"x1 y2 z3 {n}") for n in range(20)]
+    answer = chat.compact(game.actor, messages=held, target_tokens=60, strategy=BY_RULE)
+    left = chat.count(*(message.content for message in answer.messages), role_id=game.actor.role_id).total
+    assert (answer.after, answer.after.counter, answer.failure) == (left, EXACT, 0)
+    assert left.tokens <= 60
 
 
 def test_tokens_are_not_counted_for_a_backend_that_nobody_has_put(chat):

@@ -8,11 +8,6 @@ from client import append, delete, failure, insert, rename, str_replace, write
 from sidecar.gen.lorekeeper.v1 import chat_pb2, chat_pb2_grpc, common_pb2, memory_pb2, role_pb2
 
 
-@pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
-
 def revert(client, actor, version, **more):
     return client.memory.RevertDocument(memory_pb2.RevertDocumentRequest(actor=actor, version=version, **more))
 

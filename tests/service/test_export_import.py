@@ -16,13 +16,6 @@ from client import failure
 
 from sidecar.gen.lorekeeper.v1 import common_pb2, compaction_pb2, memory_pb2, save_pb2
 
-FORMATS = save_pb2.ImportFormat
-
-
-@pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
 
 @pytest.fixture
 def save(request):

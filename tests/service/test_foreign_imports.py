@@ -16,11 +16,6 @@ KIND_KEY = "scope-v1-59adbee3447e42deb120dcf4c73f398e7849c6b58240b702bc365045a52
 
 
 @pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
-
-@pytest.fixture
 def save(request):
     return f"save {request.node.name}"
 

@@ -17,11 +17,6 @@ from sidecar.gen.lorekeeper.v1 import (
 
 
 @pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
-
-@pytest.fixture
 def names(request):
     """The ids of a save and its fork, of this test alone."""
     return f"old {request.node.name}", f"new {request.node.name}"

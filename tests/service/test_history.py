@@ -14,11 +14,6 @@ USER, CALL = chat_pb2.TRANSCRIPT_KIND_USER, chat_pb2.TRANSCRIPT_KIND_TOOL_CALL
 RESULT = chat_pb2.TRANSCRIPT_KIND_TOOL_RESULT
 
 
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
-
-
 def entry(kind=CALL, key="give", content="{}", **more):
     return chat_pb2.TranscriptEntry(kind=kind, key=key, content=content, **more)
 
@@ -369,3 +364,15 @@ def test_too_many_messages_at_once_name_the_limit(chat, actor):
     told = failure(lambda: chat.talk(actor, 501))
     assert (told.kind, told.fields) == (("INVALID_ARGUMENT", "TOO_MANY_ITEMS"), ("messages",))
     assert told.metadata == {"limit": "chat.max_batch", "value": "500"}
+
+
+def test_what_folding_before_a_loss_cuts_is_told_also_to_a_retry(start_daemon, actor):
+    daemon = start_daemon("--set", "chat.max_messages=60")
+    chat, npc = Chat(daemon.client), common_pb2.Actor(save_id=actor.save_id, role_id="Chronicler")
+    chat.put_role("Chronicler", persist_history=True, summary={"max_summary_tokens": 200})
+    chat.talk(npc, 60, text="x" * 400 + " {}")
+    first = chat.talk(npc, 20, first=60, text="y" * 400 + " {}", idempotency_key="k")
+    assert {cut.what: cut.dropped > 0 for cut in first.cuts} == {"history_cap": True, "bullet": True, "summary": True}
+    daemon.restart()
+    again = Chat(daemon.client).talk(npc, 20, first=60, text="y" * 400 + " {}", idempotency_key="k")
+    assert list(again.cuts) == list(first.cuts)

@@ -588,6 +588,22 @@ def test_c10_c13_vectors_that_are_garbled_or_deleted_are_made_again(meaning, mak
     all_ready(records, 1)
 
 
+def test_a_vector_file_of_somebody_else_is_thrown_away_told_and_made_again(meaning, make_daemon, actor):
+    daemon = make_daemon(*meaning.settings()).start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    daemon.stop()
+    for path in (daemon.folder / "index").glob("vectors*"):
+        path.unlink()
+    spoil(daemon.folder, "CREATE TABLE vectors (id)")
+    records = Records(daemon.restart().client, actor)
+    assert records.found("feline") == ["m1"]
+    all_ready(records, 1)
+    assert records.found(CAT_QUERY) == ["m1"]
+    assert "vectors_thrown_away" in daemon.stderr
+
+
 def test_records_whose_vectors_could_not_be_looked_up_are_embedded_once_they_can(meaning, make_daemon, actor):
     daemon = make_daemon(*meaning.settings()).start()
     records = Records(daemon.client, actor)

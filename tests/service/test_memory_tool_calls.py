@@ -77,11 +77,6 @@ REFUSED = [
 ]
 
 
-@pytest.fixture
-def client(shared_daemon):
-    return shared_daemon.client
-
-
 def given(client, actor, text):
     if text:
         client.write(actor, text)

@@ -6,15 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from turn_client import TurnClient, tool
+from turn_client import tool
 from wire_server import Reply, calls, end, stream
 
 LOOK = tool("look")
-
-
-@pytest.fixture
-def game(shared_daemon: Any, actor: Any, server: Any) -> TurnClient:
-    return TurnClient(shared_daemon.client, actor, server)
 
 
 def escaped(model: str = "scripted", **said: Any) -> bytes:

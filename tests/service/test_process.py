@@ -50,6 +50,15 @@ def test_the_line_tells_address_token_process_version_and_folder(daemon):
     assert daemon.client.system.GetInfo(system_pb2.GetInfoRequest()).pid == told["pid"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of folders are Unicode")
+def test_a_folder_whose_name_is_no_text_is_served_and_attached_to(start_daemon, tmp_path):
+    folder = tmp_path / os.fsdecode(b"lore\xff")
+    first = start_daemon(folder=folder)
+    assert first.client.system.GetInfo(system_pb2.GetInfoRequest()).data_dir.endswith("lore\ufffd")
+    second = start_daemon(folder=folder)
+    assert (second.handshake["reused"], second.wait()) == (True, 0)
+
+
 def test_the_line_is_the_first_and_only_one_on_standard_output(daemon):
     daemon.client.write(ACTOR, "one")
     assert daemon.stop() == 0
@@ -256,6 +265,15 @@ def test_ten_starts_at_once_make_one_daemon_and_nine_that_attach(make_daemon, tm
 
 
 def test_a_second_start_attaches_and_serves_nobody_else(daemon, make_daemon):
+    second = make_daemon().start()
+    assert second.handshake == {**daemon.handshake, "reused": True}
+    assert second.wait() == 0
+    assert daemon.client.write(ACTOR, "one").version == 1
+
+
+@POSIX
+def test_a_daemon_whose_lock_file_somebody_removed_still_owns_its_folder(daemon, make_daemon):
+    (daemon.folder / "daemon.lock").unlink()
     second = make_daemon().start()
     assert second.handshake == {**daemon.handshake, "reused": True}
     assert second.wait() == 0

@@ -19,11 +19,6 @@ WORLD = chat_pb2.PROMPT_SECTION_KIND_WORLD_STATE
 LINE = chat_pb2.PROMPT_SECTION_KIND_PLAYER_LINE
 
 
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
-
-
 def sections(prompt):
     """The parts in the order in which they stand, each once."""
     return list(dict.fromkeys(message.section for message in prompt.messages))
@@ -380,3 +375,34 @@ def test_a_summary_that_keeps_to_its_cap_is_sent_whole(chat, actor, cap):
     assert chat.summary(scribe).text in sent
     assert cut(prompt, "summary_request") is None
     assert prompt.budget.summary == cap
+
+
+def test_what_was_said_before_a_clear_is_in_no_later_prompt(start_daemon, actor):
+    """Also where the numbers of the messages begin again: of a history that was nowhere but in memory, and left it."""
+    chat = Chat(start_daemon("--set", "chat.max_cached_chars=0").client)
+    chat.talk(actor, 40, text="secret {}")
+    assert "secret 0" in parts(chat.prompt(actor, "Hello"), SUMMARY)[0]
+    chat.clear(actor)
+    chat.messages(common_pb2.Actor(save_id=actor.save_id, actor_id="another"))
+    chat.talk(actor, 40, text="news {}")
+    assert "secret" not in str(chat.prompt(actor, "Hello"))
+
+
+def test_a_summary_that_is_longer_than_a_cap_that_was_lowered_since_is_cut_and_told(chat, actor):
+    npc = common_pb2.Actor(save_id=actor.save_id, actor_id=actor.actor_id, role_id="Chronicler")
+    chat.put_role("Chronicler")
+    chat.talk(npc, 50, text="It rains again, and the river rises. {}")
+    stored = chat.compact(npc).summary.count.tokens
+    chat.put_role("Chronicler", summary={"max_summary_tokens": 100})
+    for answer in (chat.prompt(npc, "Hello"), chat.preview(npc)):
+        told = cut(answer, "summary_request")
+        assert (told.kept + told.dropped, told.kept <= 100, answer.window.summary.tokens) == (stored, True, told.kept)
+
+
+def test_old_reasoning_that_is_left_out_is_told(chat, actor):
+    thought = "<think>He lies.</think>"
+    chat.append(actor, ("user", "a"), ("assistant", f"{thought}Hi."), ("user", "b"), ("assistant", f"{thought}Ho."))
+    prompt = chat.prompt(actor, "Well?")
+    assert parts(prompt, HISTORY) == ["a", "Hi.", "b", f"{thought}Ho."]
+    told = cut(prompt, "pruned_messages")
+    assert (told.unit, told.kept, told.dropped) == ("code_points", len(f"aHi.b{thought}Ho."), len(thought))

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
-from chat_client import Chat
-
 from sidecar.gen.lorekeeper.v1 import chat_pb2
 
 LINES = "A quiet evening at the harbour, and ship number {} had not come back yet. " + "We keep the lantern lit. " * 5
@@ -34,11 +31,6 @@ def shares(prompts):
 def shared(one, other):
     """How many characters two texts begin with alike."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-@pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
 
 
 def test_over_ten_turns_nine_tenths_of_each_prompt_are_the_beginning_of_the_next(chat, actor):

@@ -121,3 +121,17 @@ def test_inspect_names_a_save_file_that_cannot_be_read(folder):
     put(one(folder, "save.json"), "{}")
     done = run_command("inspect", "saves", folder=folder)
     assert (done.returncode, "Traceback" in done.stderr, "save.json" in done.stderr) == (1, False, True)
+
+
+def test_a_repair_that_nobody_answers_changes_nothing_and_tells_of_yes(folder):
+    (folder / "format.json").write_text("broken")
+    done = run_command("repair", folder=folder)
+    assert (done.returncode, "--yes" in done.stderr, "Aborted" in done.stderr) == (1, True, False)
+    assert (folder / "format.json").read_text() == "broken"
+
+
+def test_what_to_do_about_a_folder_names_the_folder(daemon, folder):
+    put(one(folder, "groups.json"), "{}")
+    assert f"lorekeeper repair --data-dir {folder}" in run_command("doctor", folder=folder).stdout
+    daemon.start()
+    assert f"lorekeeper stop --data-dir {folder}" in run_command("repair", folder=folder).stderr

@@ -7,9 +7,11 @@ import json
 import pytest
 from client import failure
 from daemon_process import run_command
+from record_samples import house_on, record
 from records_client import Records, m
 
 from sidecar.gen.lorekeeper.v1 import save_pb2
+from sidecar.wire import actor_from
 
 
 def run(name, folder, *arguments):
@@ -30,11 +32,19 @@ def damage(folder, name, word):
         opened.write(data)
 
 
+def leave_in_inbox(folder, name, actors):
+    """A record of each actor, added in one call and in no journal yet, as a kill may leave them."""
+    house = house_on(folder)
+    owners = [actor_from(actor) for actor in actors]
+    house.store.add(owners[0].save, [(who, record(name)) for who in owners])
+    house.close()
+
+
 def test_an_inbox_with_a_bad_line_can_be_mended_and_the_other_lines_count(daemon, records):
-    other = records().other("other")
+    mine, other = records().actor, records().other("other")
+    daemon.stop()
     for name in ("first", "second"):
-        records().add(m(name), m(name, owner=other))
-    daemon.kill()
+        leave_in_inbox(daemon.folder, name, [mine, other])
     damage(daemon.folder, "inbox.jsonl", b"first")
     daemon.start()
     assert failure(lambda: records().listed()).kind == ("DATA_LOSS", "STORAGE_CORRUPT")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -95,6 +96,29 @@ def test_a_question_stands_beside_what_a_program_reads(daemon):
     result = CliRunner().invoke(lorekeeper, words, input="y\n")
     assert json.loads(result.stdout)["documents"] == "1"
     assert "1 documents" in result.stderr
+
+
+def test_a_save_whose_name_is_typed_wrongly_is_not_made_by_a_checkpoint(daemon, lore):
+    daemon.client.write(MIRA, "then")
+    assert "no save 'slot l'" in lore("checkpoint", "--save", "slot l", code=1)
+    assert [info["save_id"] for info in json.loads(lore("saves list", "--json"))] == ["slot 1"]
+
+
+def test_an_export_to_standard_output_is_refused_and_makes_no_file_of_that_name(daemon, lore, tmp_path, monkeypatch):
+    daemon.client.write(MIRA, "then")
+    monkeypatch.chdir(tmp_path)
+    assert "name a file" in lore("export", "--save", "slot 1", "-", code=1)
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no pipes with a place in a folder")
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "by force"])
+def test_an_export_replaces_no_pipe_and_no_device(daemon, lore, tmp_path, force):
+    daemon.client.write(MIRA, "then")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "name a file" in lore("export", "--save", "slot 1", *force, str(pipe), code=1)
+    assert pipe.is_fifo()
 
 
 def test_the_name_of_a_checkpoint_is_one_line_and_steers_no_terminal(daemon, lore):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
 from tiny_models import tokenizer_json
@@ -20,11 +19,6 @@ from sidecar.gen.lorekeeper.v1 import (
     save_pb2_grpc,
     system_pb2,
 )
-
-
-@pytest.fixture
-def game(shared_daemon: Any, actor: Any, server: Any) -> TurnClient:
-    return TurnClient(shared_daemon.client, actor, server)
 
 
 def test_a_turn_starts_speaks_and_ends(game, server):
@@ -112,6 +106,13 @@ def test_reasoning_is_neither_shown_nor_stored(game, server):
             [delta(reasoning_content="He lies."), delta(content="<think>He "), delta(content="lies.</think>Hi"), end()]
         )
     )
+    turn = game.send("Hello")
+    assert (turn.deltas, game.messages()[-1]) == (["Hi"], ("assistant", "Hi"))
+
+
+@pytest.mark.parametrize("tags", [("<thought>", "</thought>"), ("[THINK]", "[/THINK]")])
+def test_reasoning_between_the_tags_of_any_family_is_neither_shown_nor_stored(game, server, tags):
+    server.play(stream(*"He lies.".join(tags), "Hi"))
     turn = game.send("Hello")
     assert (turn.deltas, game.messages()[-1]) == (["Hi"], ("assistant", "Hi"))
 

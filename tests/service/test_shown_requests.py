@@ -8,7 +8,6 @@ import random
 import pytest
 from chat_client import Chat
 from client import append, failure
-from turn_client import TurnClient
 from wire_server import Reply, calls, delta, end, error, stream, usage, whole
 
 from sidecar.gen.lorekeeper.v1 import backend_pb2, chat_pb2, common_pb2, role_pb2
@@ -27,11 +26,6 @@ RING = chat_pb2.GameTool(
     description="Rings the harbour bell.",
     parameters_json='{"type": "object", "properties": {"times": {"type": "integer"}}, "additionalProperties": false}',
 )
-
-
-@pytest.fixture
-def game(shared_daemon, actor, server):
-    return TurnClient(shared_daemon.client, actor, server)
 
 
 def test_the_prefix_of_a_model_without_tool_calls_does_not_depend_on_the_moment(game, server):

@@ -29,11 +29,6 @@ def writer():
 
 
 @pytest.fixture
-def chat(shared_daemon):
-    return Chat(shared_daemon.client)
-
-
-@pytest.fixture
 def game(shared_daemon, actor, server, writer):
     game = TurnClient(shared_daemon.client, actor, server)
     game.put_backend("writer", base_url=writer.base_url)

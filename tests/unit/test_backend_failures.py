@@ -36,6 +36,11 @@ WORDED = [
     ("Mistral", 400, "Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32_768),
     ("llama-cpp-python", 500, "Requested tokens (5000) exceed context window of 2048", 2_048),
     ("Anthropic", 400, "prompt is too long: 200251 tokens > 200000 maximum", 200_000),
+    ("TabbyAPI", 400, "Prompt length 5000 is greater than max_seq_len 4096", 4_096),
+    ("LMDeploy", 400, "The input prompt length exceeds the session_len 4096", 4_096),
+    ("Moonshot", 400, "Invalid request: Your request exceeded model token limit: 8192", 8_192),
+    ("Zhipu", 400, "Prompt exceeds max length", 0),
+    ("MLX", 400, "Prompt too long: 5000 tokens", 0),
     ("one with commas", 400, "The maximum context length is 131,072 tokens.", 131_072),
 ]
 
@@ -172,6 +177,11 @@ TOOLS = [
         "llama.cpp",
         500,
         {"error": {"code": 500, "message": "tools param requires --jinja flag", "type": "server_error"}},
+    ),
+    (
+        "llama.cpp, older",
+        500,
+        {"error": {"code": 500, "message": "Cannot use tools with stream", "type": "server_error"}},
     ),
     (
         "vLLM",

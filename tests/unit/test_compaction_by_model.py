@@ -14,7 +14,6 @@ from sidecar.errors import Reason, TimedOut
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, compaction_pb2, role_pb2
 from sidecar.settings import Config
 from sidecar.storage.session_disk import SessionDisk
-from sidecar.wire import Paging
 
 ACTOR = common_pb2.Actor(actor_id="mira")
 MODEL = compaction_pb2.COMPACTION_STRATEGY_MODEL
@@ -35,17 +34,11 @@ class Game:
             return Writer(complete)
 
         self.chat = ChatRooms(
-            disk=SessionDisk(folder),
-            config=Config(),
-            report=self.diagnostics.append,
-            actors=self.rooms.actors,
-            saves=self.rooms.saves,
-            workers=self.rooms.workers,
+            self.rooms.ground,
             records=self.rooms.records.followed_store,
             documents=self.rooms.documents,
             toolbox=self.rooms.toolbox,
             roles=self.rooms.roles,
-            paging=Paging(100, 1_000),
             find_writer=find,
         )
 

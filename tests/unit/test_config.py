@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
+import sidecar
 from sidecar.daemon.config import ConfigError, load, printed, settings
 
 
@@ -138,3 +141,10 @@ def test_every_number_has_a_default_within_its_range_and_every_setting_a_meaning
         if "low" in field.metadata:
             assert field.metadata["low"] <= value <= field.metadata["high"], name
             assert field.metadata["unit"], name
+
+
+def test_every_setting_is_read_by_a_room():
+    package = Path(sidecar.__file__).parent
+    source = "".join(file.read_text("utf-8") for file in package.rglob("*.py") if file.name != "settings.py")
+    read = set(re.findall(r"\.(\w+)", source))
+    assert {name for name, _, _ in settings() if name.split(".")[1] not in read} == set()

@@ -57,6 +57,7 @@ class World:
         self.archive = Archive(lambda: self.records, most=self.caps.max_archived_messages, report=self.told.append)
         self.conversations = Conversations(
             cleared=lambda _: None,
+            report=lambda _: None,
             histories=self.histories,
             summaries=self.summaries,
             archive=self.archive,

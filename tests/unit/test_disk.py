@@ -394,6 +394,66 @@ def refuses(descriptor):
     raise OSError(errno.ENOSPC, "full")
 
 
+def half(write):
+    """A write that fails in its middle."""
+
+    def fails(descriptor, data):
+        write(descriptor, bytes(data)[: len(data) // 2])
+        raise OSError(errno.EIO, "broken")
+
+    return fails
+
+
+def append_in_vain(disk, path, data, monkeypatch):
+    """Half of an addition is written, and the disk does not take it back either."""
+    with monkeypatch.context() as dying, pytest.raises(Unavailable):
+        dying.setattr(os, "write", half(os.write))
+        dying.setattr(os, "ftruncate", lambda descriptor, length: refuses(descriptor))
+        disk.append(path, data)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="writes go another way there")
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_a_dying_disk_kept_of_an_addition_that_failed_is_cut_off_before_the_next(tmp_path, monkeypatch, linked):
+    disk, path = FileDisk(tmp_path), tmp_path / "a"
+    disk.append(path, b"one")
+    append_in_vain(disk, path, b"second", monkeypatch)
+    if linked:
+        os.link(path, tmp_path / "b")
+    assert disk.unsynced().append(path, b"two") == 3
+    assert disk.append(path, b"three") == 6
+    assert path.read_bytes() == b"onetwothree"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="writes go another way there")
+@pytest.mark.parametrize("change", ["replace", "truncate", "remove", "move away", "move here"])
+def test_a_file_that_was_changed_since_an_addition_failed_is_not_cut(tmp_path, monkeypatch, change):
+    disk, path = FileDisk(tmp_path), tmp_path / "folder" / "a"
+    for folder in ("folder", "other"):
+        disk.make_folder(tmp_path / folder)
+        disk.append(tmp_path / folder / "a", b"1")
+    append_in_vain(disk, path, b"second", monkeypatch)
+    if change == "replace":
+        disk.replace(path, b"longer")
+    elif change == "truncate":
+        disk.truncate(path, 0)
+        disk.append(path, b"longer")
+    elif change == "remove":
+        disk.remove(tmp_path / "folder")
+        disk.make_folder(path.parent)
+        disk.append(path, b"longer")
+    elif change == "move away":
+        disk.rename(path.parent, tmp_path / "old")
+        disk.make_folder(path.parent)
+        disk.append(path, b"longer")
+    else:
+        disk.append(tmp_path / "other" / "a", b"onger")
+        disk.rename(tmp_path / "folder", tmp_path / "old")
+        disk.rename(tmp_path / "other", tmp_path / "folder")
+    length = len(path.read_bytes())
+    assert disk.append(path, b"!") == length
+
+
 @pytest.mark.parametrize("part", [lambda disk: disk.below(disk.root), lambda disk: disk.unsynced()])
 def test_what_one_part_of_a_disk_was_refused_another_part_that_writes_ends(tmp_path, monkeypatch, part):
     heard = []

@@ -48,6 +48,17 @@ def test_an_owner_leaves_no_file_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed there")
+@pytest.mark.parametrize("put", [lambda path: path.write_bytes(b"another's"), lambda path: path.mkdir()])
+def test_an_owner_whose_lock_file_was_removed_leaves_what_is_in_its_place(tmp_path, put):
+    lock = FolderLock(tmp_path)
+    lock.acquire()
+    (tmp_path / "daemon.lock").unlink()
+    put(tmp_path / "daemon.lock")
+    lock.release()
+    assert (tmp_path / "daemon.lock").exists()
+
+
 def test_a_folder_of_another_process_is_not_ours(tmp_path, held):
     assert FolderLock(tmp_path).acquire() is False
 

@@ -30,7 +30,7 @@ def snapshots(text: str) -> MemorySnapshots:
 
 
 def test_the_oldest_snapshots_go_when_there_is_too_much_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_snapshots, "_MAX_CHARS", 25)
+    monkeypatch.setattr(memory_snapshots, "_MAX_CHARS", 225)
     known = snapshots("x" * 10)
     actors = [actor_id(actor=name) for name in "abc"]
     for who in (*actors, actors[1], actors[1]):

@@ -26,6 +26,12 @@ SAMPLES = [
     ("Welcome!<think>never closed", "Welcome!"),
     ("a < b and <thin ice", "a < b and <thin ice"),
     ("<think>a<think>b</think>Hello", "Hello"),
+    ("<thinking>He lies.</thinking>Welcome!", "Welcome!"),
+    ("<thought>\nHe lies.\n</thought>\n\nWelcome!", "Welcome!"),
+    ("[THINK]He lies.[/THINK]Welcome!", "Welcome!"),
+    ("<|channel|>analysis<|message|>He lies.<|end|><|start|>assistant<|channel|>final<|message|>Welcome!", "Welcome!"),
+    ("<|channel|>final<|message|>Welcome!", "Welcome!"),
+    ("I had a <thoughtful> [think about it] <|channel", "I had a <thoughtful> [think about it] <|channel"),
     ("no tags at all", "no tags at all"),
 ]
 
@@ -35,7 +41,7 @@ def test_reasoning_is_left_out(text, expected):
     assert shown(text) == expected
 
 
-@given(st.sampled_from(SAMPLES), st.lists(st.integers(0, 40), max_size=10))
+@given(st.sampled_from(SAMPLES), st.lists(st.integers(0, 100), max_size=10))
 def test_the_pieces_make_no_difference(sample, cuts):
     text, expected = sample
     at = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]

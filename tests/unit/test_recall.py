@@ -16,8 +16,9 @@ from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.records import Kind, Share, ShareKind
 from sidecar.search.access import Access, allowed_owners
 from sidecar.search.options import Mode, Options
-from sidecar.search.outcome import Degraded
-from sidecar.search.recall import Query
+from sidecar.search.outcome import Degraded, Stage
+from sidecar.search.recall import Query, Recall
+from sidecar.search.rerank import RerankOptions, rerank
 from sidecar.settings import SearchSettings
 from sidecar.storage.keys import ActorId, actor_folder
 from sidecar.storage.session_disk import SessionDisk
@@ -418,3 +419,38 @@ def test_what_words_found_with_meaning_in_view_is_found_anew_where_there_is_none
     add(house, record("m1", "the wolf"), record("m2", "the wolf and the wolf"))
     query = Query(NPC, [NPC], "wolf", RecordFilter(at_or_before=NOW), 10, options=Options(mode=Mode.VECTOR))
     assert house.recall.run(query, earlier=house.recall.by_words(query)).hits == house.recall.run(query).hits
+
+
+# the order for the game
+
+
+def reranked_by(house, reranker) -> Recall:
+    return Recall(house.store, house.groups, house.saves, house.words, house.views, house.matrices, reranker=reranker)
+
+
+def test_no_more_hits_are_chosen_one_by_one_than_are_wanted(house):
+    add(house, *(record(f"m{n}", "wolf", importance=n / 100) for n in range(40)))
+    order = RerankOptions(source_order_weight=0)
+    query = Query(NPC, [NPC], "wolf", RecordFilter(), 3, options=Options(mode=Mode.LEXICAL, order=order))
+    chosen = []
+
+    def reranker(candidates, options, *, now):
+        chosen.append((len(candidates), options.max_greedy_selections))
+        return rerank(candidates, options, now=now)
+
+    assert ids(reranked_by(house, reranker).run(query)) == ["m39", "m38", "m37"]
+    assert chosen == [(40, 3)]
+
+
+def test_a_reranker_that_fails_leaves_the_fused_order_and_that_is_told(house):
+    add(house, record("m1", "the wolf"), record("m2", "wolf wolf", importance=0.1), record("m3", "the wolf pack"))
+    fused = Query(NPC, [NPC], "wolf", RecordFilter(), 10, options=Options(mode=Mode.LEXICAL, order=None))
+    asked = replace(fused, options=Options(mode=Mode.LEXICAL))
+
+    def reranker(candidates, options, *, now):
+        raise RuntimeError("no order")
+
+    recalled = reranked_by(house, reranker).run(asked)
+    assert recalled.degraded == [Degraded.RERANKER_FAILED]
+    assert recalled.hits == house.recall.run(fused).hits
+    assert [stage.stage for stage in recalled.stages][-1] is Stage.FUSION

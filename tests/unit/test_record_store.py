@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_samples import House, house_on, owner, record
 
-from sidecar.errors import AlreadyExists, Corrupt, LimitReached, NotFound, NotReady, Reason
+from sidecar.errors import AlreadyExists, Corrupt, LimitReached, NotFound, NotReady, Reason, Unavailable
 from sidecar.memory.moments import LOWEST, Moment
 from sidecar.memory.records import Share, ShareKind
 from sidecar.memory.retention import RetentionPolicy
 from sidecar.memory.sharing import merged_shares
 from sidecar.settings import RecordSettings
 from sidecar.storage.file_disk import FileDisk
+from sidecar.storage.journal import Journal
 from sidecar.storage.keys import actor_folder
 from sidecar.storage.session_disk import SessionDisk
 
@@ -414,6 +415,58 @@ def test_on_a_full_disk_nothing_is_acknowledged_or_remembered(tmp_path):
     house.disk.full = False
     assert add(house, record("m2"))[0].created
     assert house.again().ids(NPC) == ["m1", "m2"]
+
+
+class DyingDisk(FileDisk):
+    """Takes nothing any more from the moment on at which ``dies`` lets a folder not be made safe."""
+
+    dies = dead = False
+
+    def _sync_folder(self, path):
+        self.dead = self.dead or self.dies
+        if self.dead:
+            raise OSError(errno.EIO, "the folder is not safe")
+        super()._sync_folder(path)
+
+    def _write_new(self, path, data):
+        if self.dead:
+            raise OSError(errno.EROFS, "read-only")
+        super()._write_new(path, data)
+
+
+def test_records_are_what_they_were_where_a_dying_disk_kept_the_journal_that_was_written_anew(tmp_path):
+    house = House(DyingDisk(tmp_path))
+    for number in range(5):
+        add(house, record(f"m{number}", f"wolf {number}"))
+    house.disk.dies = True
+    with pytest.raises(Unavailable):
+        house.store.forget(NPC, ["m0"])
+    for again in (house, house.again()):
+        for number in range(1, 5):
+            assert again.store.get(NPC, f"m{number}").record == record(f"m{number}", f"wolf {number}")
+    house.disk.dies = house.disk.dead = False
+    house.store.forget(NPC, ["m0", "m4"])
+    add(house, record("m5", "wolf 5"))
+    for again in (house, house.again()):
+        assert again.ids(NPC) == ["m1", "m2", "m3", "m5"]
+        for number in (1, 2, 3, 5):
+            assert again.store.get(NPC, f"m{number}").record == record(f"m{number}", f"wolf {number}")
+
+
+def test_records_that_waited_count_once_where_a_dying_disk_kept_the_journal_that_was_written_anew(tmp_path):
+    house = House(DyingDisk(tmp_path))
+    add(house, *(record(f"m{number}") for number in range(3)))
+    for _ in range(2):
+        house.disk.dies = True
+        with pytest.raises(Unavailable):
+            house.store.forget(NPC, ["m0"])
+        house.disk.dies = house.disk.dead = False
+        add_to_many(house, NPC, OTHER, record_id="m3")
+    house.store.settle("session")
+    add(house, record("m4"))
+    numbers = [line.row["n"] for line in Journal(house.disk, journal_of(house)).load().lines]
+    assert numbers == sorted(set(numbers))
+    assert house.ids(NPC) == house.again().ids(NPC) == ["m1", "m2", "m3", "m4"]
 
 
 class CountingDisk(FileDisk):

@@ -286,6 +286,16 @@ def told(removed):
     return save_pb2.EraseSaveResponse(existed=removed is not None, erased=erasure_to(removed))
 
 
+def checkpoints_of(rooms):
+    return list(rooms.save.files.checkpoints.of_save("slot"))
+
+
+def told_as_it_is(store, kept):
+    """Whether a checkpoint tells how many files and actors it holds."""
+    files = [path for path in store.files("slot", kept.checkpoint_id).rglob("*") if path.is_file()]
+    return (kept.files, kept.actors) == (len(files), sum(path.name == "actor.json" for path in files))
+
+
 def holding(folder, text):
     return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
 
@@ -320,6 +330,7 @@ def test_an_erasure_that_is_killed_anywhere_is_ended_and_its_answer_known_or_it_
         assert len(holding(disk.root, b"secret")) == (0 if known else 2)
         assert texts(again) == ({""} if known and who is None else {"now"})
         assert os.listdir(disk.root / "exchange") == []
+        assert all(told_as_it_is(again.save.files.checkpoints, kept) for kept in checkpoints_of(again))
         if known:
             assert known.erased.documents == (3 if who is None else 1)
             again.documents.edit(ADA, [Edit(Action.WRITE, content="made anew")])
@@ -341,6 +352,22 @@ def test_an_erasure_on_a_failing_disk_can_be_repeated_and_nothing_is_erased_late
         rooms = open_rooms(FileDisk(disk.root))
         rooms.save.erasures.once(doomed, None, told)
         assert holding(disk.root, b"secret") == []
+
+
+@pytest.mark.parametrize("written", [0.0, 0.5, 1.0])
+def test_an_erasure_that_a_kill_met_while_it_was_written_down_never_began_and_keeps_nobody_from_starting(
+    remembered, written
+):
+    disk = FailingDisk(remembered, at=3, error=Killed())
+    with pytest.raises(Killed):
+        open_rooms(disk).save.erasures.once(Doomed("slot"), ASKED, told)
+    (intent,) = (remembered / "exchange").glob("e-*.json")
+    whole = intent.read_bytes()
+    intent.rename(intent.with_name(f"{intent.name}.tmp")).write_bytes(whole[: int(written * len(whole))])
+    rooms = open_rooms(FileDisk(remembered))
+    assert texts(rooms) == {"now"}
+    assert len(holding(remembered, b"secret")) == 2
+    assert os.listdir(remembered / "exchange") == []
 
 
 def test_an_erasure_that_cannot_be_ended_after_a_kill_is_told(remembered):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -24,7 +25,11 @@ EVENTS = [
 
 
 def parsed(*pieces: bytes) -> list[Event]:
-    parser = EventParser(max_bytes=10_000)
+    return parsed_of(max_bytes=10_000, pieces=pieces)
+
+
+def parsed_of(*, max_bytes: int, pieces: Sequence[bytes]) -> list[Event]:
+    parser = EventParser(max_bytes=max_bytes)
     return [event for piece in pieces for event in parser.feed(piece)]
 
 
@@ -57,3 +62,8 @@ def test_an_event_comes_at_once_when_its_last_line_ends_with_a_carriage_return()
 def test_an_endless_event_is_refused(endless):
     with pytest.raises(EventTooLong):
         EventParser(max_bytes=100).feed(endless)
+
+
+def test_a_long_line_is_looked_through_once_also_in_the_smallest_pieces():
+    length = 400_000  # looking from its beginning with each piece would take minutes
+    assert parsed_of(max_bytes=1_000_000, pieces=[b"data: ", *[b"x"] * length, b"\n\n"]) == [Event("x" * length)]

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from sidecar.bounds import fits_in_head
 from sidecar.chat.backends.addresses import is_loopback
 from sidecar.chat.backends.failures import (
     BackendFailed,
@@ -37,8 +40,10 @@ if TYPE_CHECKING:
 
 _MAX_ERROR_BYTES = 65_536
 _END_SECONDS = 0.05
+_NEVER = math.inf
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _ODD_KEY = "the key is not printable ASCII, so no request can carry it; set the profile's environment variable anew"
+_PACKED = "the backend packs its answer, though it is asked not to; switch its compression off"
 # Most servers close what was idle for 5 seconds: a request must not meet that end on its way.
 _KEPT_OPEN_SECONDS = 4.0
 
@@ -90,7 +95,7 @@ class BackendClient:
         at_root: bool = False,
     ) -> AsyncIterator[httpx.Response]:
         """A response with a good status. What httpx raises becomes BackendFailed."""
-        if not (key.isascii() and key.isprintable()):
+        if not fits_in_head(key):
             raise BackendFailed(Failure(FailureKind.AUTH_EXPIRED, _ODD_KEY), backend.backend_id)
         base = _root(backend.base_url) if at_root else backend.base_url
         carrier = await self._carrier(base)
@@ -104,10 +109,8 @@ class BackendClient:
                 headers=_headers(backend, key, body) | dict(own),
                 extensions={"timeout": _timeouts(backend).as_dict()},
             )
-            async with aclosing(await _sent(carrier, request)) as response:
-                if response.status_code != 200:
-                    told = await self._read(response, _MAX_ERROR_BYTES)
-                    raise BackendFailed(_refused(response.status_code, told, response.headers), backend.backend_id)
+            async with aclosing(await _begun(carrier, request, backend)) as response:
+                await _require_good(response, backend)
                 yield response
         except httpx.TimeoutException as error:
             raise BackendFailed(failure_of(_timeout_kind(error)), backend.backend_id) from error
@@ -117,38 +120,37 @@ class BackendClient:
             error.backend_id = backend.backend_id
             raise
 
-    async def _read(self, response: httpx.Response, most: int = 0) -> bytes:
-        """The body; of an error no more than ``most`` bytes."""
-        data = b""
-        async for chunk in response.aiter_bytes():
+    async def _read(self, response: httpx.Response) -> bytes:
+        """The whole body."""
+        data = bytearray()
+        async for chunk in response.aiter_raw():
             data += chunk
-            if most and len(data) >= most:
-                return data[:most]
             if len(data) > self._limits.max_answer_bytes:
                 raise BackendFailed(too_long())
-        return data
+        return bytes(data)
 
     async def _streamed(self, response: httpx.Response) -> AsyncGenerator[str | Answer, None]:
-        stream = AnswerStream(self._limits.max_event_bytes)
-        chunks, size = response.aiter_bytes(), 0
-        while (chunk := await _next(chunks, self._grace(stream))) is not None:
+        stream, ends = AnswerStream(self._limits.max_event_bytes), _NEVER
+        chunks, size = response.aiter_raw(), 0
+        while (chunk := await _next(chunks, ends)) is not None:
             size += len(chunk)
             if size > self._limits.max_answer_bytes:
                 raise BackendFailed(too_long())
             for text in stream.feed(chunk):
                 yield text
+            ends = min(ends, time.monotonic() + self._grace(stream))
         delimited = any(name in response.headers for name in ("content-length", "transfer-encoding"))
         for part in stream.end(delimited=delimited):
             yield part
 
-    def _grace(self, stream: AnswerStream) -> float | None:
+    def _grace(self, stream: AnswerStream) -> float:
         """How long to wait for more, in seconds: for the end of the body only, the token count, or as long as it takes.
 
         A body that is read to its end leaves the connection open for the next turn.
         """
         if stream.done:
             return _END_SECONDS
-        return self._limits.end_grace_ms / 1_000 if stream.parts.ended else None
+        return self._limits.end_grace_ms / 1_000 if stream.parts.ended else _NEVER
 
     async def _carrier(self, base: str) -> Carrier:
         """One for this machine and one for others, made in a thread: the first one reads a large library."""
@@ -174,6 +176,36 @@ class BackendClient:
         return httpx.AsyncClient(verify=secure, follow_redirects=False, limits=pool)
 
 
+async def _begun(carrier: Carrier, request: httpx.Request, backend: Backend) -> httpx.Response:
+    """The same, in a time that no server stretches by what comes before an answer: 1xx answers, headers bit by bit."""
+    try:
+        async with asyncio.timeout((backend.connect_timeout_ms + backend.idle_timeout_ms) / 1_000):
+            return await _sent(carrier, request)
+    except TimeoutError as error:
+        raise BackendFailed(failure_of(FailureKind.TIMEOUT)) from error
+
+
+async def _require_good(response: httpx.Response, backend: Backend) -> None:
+    """Raises BackendFailed for a bad status, and for a body that is packed."""
+    if response.status_code != 200:
+        told = await _told(response, backend)
+        raise BackendFailed(_refused(response.status_code, told, response.headers), backend.backend_id)
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise BackendFailed(Failure(FailureKind.PROVIDER_ERROR, _PACKED), backend.backend_id)
+
+
+async def _told(response: httpx.Response, backend: Backend) -> bytes:
+    """What a server says in an error, as far as it fits and comes in time."""
+    data = bytearray()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(backend.idle_timeout_ms / 1_000):
+            async for chunk in response.aiter_raw():
+                data += chunk
+                if len(data) >= _MAX_ERROR_BYTES:
+                    break
+    return bytes(data[:_MAX_ERROR_BYTES])
+
+
 async def _sent(carrier: Carrier, request: httpx.Request) -> httpx.Response:
     """The beginning of the response, whose body is still to be read."""
     import httpx
@@ -188,17 +220,17 @@ def key_of(backend: Backend, given: str = "") -> str:
     return given or (os.environ.get(backend.api_key_env, "").strip() if backend.api_key_env else "")
 
 
-async def _next(chunks: AsyncIterator[bytes], grace: float | None) -> bytes | None:
+async def _next(chunks: AsyncIterator[bytes], ends: float) -> bytes | None:
     """The next bytes; None at the end.
 
-    Where the answer is complete, ``grace`` is how many seconds more may take, and a connection that breaks is an end.
+    Where the answer is complete, ``ends`` is when nobody waits for more, and a connection that breaks is an end.
     """
-    if grace is None:
+    if ends == _NEVER:
         return await anext(chunks, None)
     import httpx
 
     try:
-        async with asyncio.timeout(grace):
+        async with asyncio.timeout(ends - time.monotonic()):
             return await anext(chunks, None)
     except (TimeoutError, httpx.HTTPError):
         return None
@@ -222,6 +254,7 @@ def _headers(backend: Backend, key: str, body: bytes) -> dict[str, str]:
     """Names are in lower case, so that the daemon's own take the place of a profile's."""
     headers = {name.lower(): value for name, value in backend.headers.items()}
     headers["x-request-id"] = secrets.token_hex(16)
+    headers["accept-encoding"] = "identity"  # a few packed bytes can be gigabytes
     if body:
         headers["content-type"] = "application/json"
     if key and backend.api_key_header:

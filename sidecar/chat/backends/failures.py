@@ -5,6 +5,7 @@
     Ollama      {"error":{"message":"llama3 does not support tools","type":"api_error",…}}
     vLLM        {"object":"error","message":"This model's maximum context length is 2048 tokens …","code":400}
     OpenAI      {"error":{"code":"context_length_exceeded","type":"invalid_request_error",…}}
+    OpenRouter  {"choices":[{"finish_reason":"error","error":{"code":502,…},…}]}, in the middle of a stream
 
 A server's words may repeat what a player said, so they are read and never passed on.
 """
@@ -17,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from sidecar.chat.backends.taking_turns import RoleOrder
 
 
 class FailureKind(StrEnum):
@@ -51,6 +54,8 @@ class Failure:
     window: int = 0
     tools_refused: bool = False
     model_missing: bool = False
+    role_order: RoleOrder = RoleOrder.ANY
+    """The order of roles that the model's chat template wants, where that is what was wrong."""
 
 
 class BackendFailed(Exception):
@@ -69,6 +74,7 @@ _OVERFLOW = re.compile(
     r"context (?:size|length|window)|maximum context|context (?:the )?overflows|exceeds? the (?:available )?context"
     r"|n_keep: *\d+ *>= *n_ctx|prompt is too long|input is too long|input length exceeds|too many (?:input )?tokens"
     r"|reduce the length of the (?:messages|prompt|input)|max_tokens must be at least 1, got -"
+    r"|prompt too long|prompt exceeds max length|exceeded model token limit|max_seq_len|session_len"
     r"|longer than the maximum model length|inputs\W* tokens \+|input token count|input length \d+ exceeds"
     r"|maximum (?:allowed )?(?:number of tokens|token limit)",
     re.IGNORECASE,
@@ -82,8 +88,15 @@ _OTHER_LIMITS = re.compile(
 _QUOTA = re.compile(r"quota|billing|credit|insufficient_quota", re.IGNORECASE)
 _TOOLS = re.compile(
     r"does not support (?:function|tool)|tools param requires|tool choice requires|tool-call-parser|support tool use"
+    r"|tools with stream"
     r"|\b(?:tools?|functions?)\W*(?: (?:use|calls?|calling))?\W* (?:is|are) not (?:supported|enabled)"
     r"|tool use has not been enabled|(?:argument|parameter)s?(?: supplied)?: *\W?tools\b",
+    re.IGNORECASE,
+)
+_NO_SYSTEM = re.compile(r"system (?:role|messages?)\W* (?:is |are )?not supported", re.IGNORECASE)
+_IN_TURNS = re.compile(
+    r"\broles?\b.{0,60} alternate|should alternate with|unexpected role|expected last role"
+    r"|system message must be (?:at the beginning|the first)",
     re.IGNORECASE,
 )
 _NO_MODEL = re.compile(
@@ -104,6 +117,7 @@ _LIMITS = tuple(
         r"tokens allowed \(#\)",
         r"max_new_tokens\W* must be <= #",
         r"tokens > # maximum",
+        r"(?:max_seq_len|session_len|token limit:) #",
     )
 )
 
@@ -134,6 +148,7 @@ _MESSAGES = {
     FailureKind.PROVIDER_ERROR: "the backend failed in a way of its own; see its log",
 }
 _MODEL_MISSING = "the backend does not have the model; load it there, or name another one"
+_ROLES_REFUSED = "the model's chat template does not take the order of the prompt's roles; use another template there"
 _TOOLS_REFUSED = "the model takes no tool calls of the wire; set tool_channel to TEXT"
 
 
@@ -149,14 +164,22 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str]) -> Fail
 
 def told_failure(value: Mapping[str, Any]) -> Failure | None:
     """What an object of a stream, or an answer with status 200, tells of an error; None where it tells none."""
-    error = value.get("error")
+    error = value.get("error") or _error_of_choice(value.get("choices"))
     if error is None and value.get("object") == "error":
         error = value
     if not error:
         return None
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 0
-    return _classified(status, dict(value), None)
+    return _classified(status, {"error": error}, None)
+
+
+def _error_of_choice(choices: Any) -> Any:
+    """The error that a router puts where the answer should go on, when the server behind it has failed."""
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        return None
+    return choice.get("error") or ("error" if choice.get("finish_reason") == "error" else None)
 
 
 def retry_after(headers: Mapping[str, str]) -> int | None:
@@ -178,10 +201,19 @@ def _classified(status: int, value: dict[str, Any], wait: int | None) -> Failure
         return Failure(kind, _MESSAGES[kind], status, None, _window(value, words))
     if _TOOLS.search(words):
         return Failure(FailureKind.INVALID_REQUEST, _TOOLS_REFUSED, status, tools_refused=True)
+    if status in _OVERFLOW_STATUSES and (order := _role_order(words)):
+        return Failure(FailureKind.INVALID_REQUEST, _ROLES_REFUSED, status, role_order=order)
     if status != 429 and (_NO_MODEL.search(words) or "model_not_found" in codes):
         return Failure(FailureKind.INVALID_REQUEST, _MODEL_MISSING, status, model_missing=True)
     kind = _kind(status, f"{words} {' '.join(codes)}")
     return failure_of(kind, http_status=status, retry_after_ms=wait)
+
+
+def _role_order(words: str) -> RoleOrder:
+    """What a template that refuses the prompt's roles takes; ANY where that is not what was wrong."""
+    if _NO_SYSTEM.search(words):
+        return RoleOrder.NO_SYSTEM
+    return RoleOrder.IN_TURNS if _IN_TURNS.search(words) else RoleOrder.ANY
 
 
 def _kind(status: int, words: str) -> FailureKind:

@@ -1,4 +1,4 @@
-"""What this process has found out about backends: windows, and how tools reach their models.
+"""What this process has found out about backends: windows, how tools reach their models, the roles that those take.
 
 It is asked before each turn and learns from each answer; nothing of it is stored.
 """
@@ -12,6 +12,7 @@ from sidecar.chat.backends.client import BackendClient
 from sidecar.chat.backends.failures import BackendFailed
 from sidecar.chat.backends.profile import DEFAULT_WINDOW, Backend, Kind, ToolChannel
 from sidecar.chat.backends.servers import DETAILS, OLLAMA, OLLAMA_WINDOW, Server, server_of, with_details
+from sidecar.chat.backends.taking_turns import RoleOrder
 
 _MAX_KNOWN = 1_000
 Spot = tuple[str, str]
@@ -27,6 +28,7 @@ class KnownBackends:
         self._windows: dict[Spot, int] = {}
         self._limits: dict[Spot, int] = {}
         self._channels: dict[Spot, ToolChannel] = {}
+        self._orders: dict[Spot, RoleOrder] = {}
 
     async def window(self, backend: Backend, model: str, key: str) -> int:
         """The window in tokens: what the profile says, else what the server tells, never more than an overflow told.
@@ -63,9 +65,17 @@ class KnownBackends:
         """The model has called a tool natively, or the server has refused tools."""
         _remember(self._channels, _spot(backend, model), channel)
 
+    def role_order(self, backend: Backend, model: str = "") -> RoleOrder:
+        """In which order the model's chat template takes roles: any, unless it has refused one."""
+        return self._orders.get(_spot(backend, model), RoleOrder.ANY)
+
+    def learn_role_order(self, backend: Backend, model: str, order: RoleOrder) -> None:
+        """The template has refused a prompt and takes only this order."""
+        _remember(self._orders, _spot(backend, model), order)
+
     def forget(self, backend: Backend) -> None:
         """The backend was put anew: find out again."""
-        for known in (self._windows, self._limits, self._channels):
+        for known in (self._windows, self._limits, self._channels, self._orders):
             for spot in [spot for spot in known if spot[0] == backend.base_url]:
                 del known[spot]
 

@@ -12,6 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from sidecar.bounds import Bound, fits_in_head, require_count, require_length
 from sidecar.chat.backends.addresses import checked_base_url
 from sidecar.errors import InvalidInput, Reason
 from sidecar.memory.canonical_json import parse
@@ -183,14 +184,7 @@ def _name(text: str, name: str) -> str:
 
 
 def _patterns(patterns: tuple[str, ...], name: str) -> tuple[str, ...]:
-    if len(patterns) > _MAX_PATTERNS:
-        raise InvalidInput(
-            f"{name} has {len(patterns)} patterns; the limit is {_MAX_PATTERNS}",
-            reason=Reason.TOO_MANY_ITEMS,
-            field=name,
-            limit=f"max_{name}",
-            value=_MAX_PATTERNS,
-        )
+    require_count(len(patterns), name, Bound(f"max_{name}", _MAX_PATTERNS))
     return tuple(_name(pattern, f"{name}[{place}]") for place, pattern in enumerate(patterns))
 
 
@@ -198,14 +192,7 @@ def _check_lengths(backend: Backend) -> None:
     texts = [(name, getattr(backend, name), most) for name, most in _MAX_TEXTS.items()]
     texts += [("headers", part, _MAX_HEADER) for header in backend.headers.items() for part in header]
     for name, text, most in texts:
-        if len(text) > most:
-            raise InvalidInput(
-                f"{name} has {len(text)} characters; the limit is {most}",
-                reason=Reason.FIELD_TOO_LONG,
-                field=name,
-                limit=f"max_{name}_chars",
-                value=most,
-            )
+        require_length(text, name, Bound(f"max_{name}_chars", most))
 
 
 def _check_numbers(backend: Backend) -> None:
@@ -225,7 +212,7 @@ def _check_key(backend: Backend) -> None:
     if len(backend.headers) > _MAX_HEADERS:
         raise _wrong("headers", f"has {len(backend.headers)} headers; the limit is {_MAX_HEADERS}")
     for name, value in backend.headers.items():
-        if not _HEADER.fullmatch(name) or not value.isascii() or not value.isprintable():
+        if not _HEADER.fullmatch(name) or not fits_in_head(value):
             raise _wrong("headers", "must hold names and values that can stand in a request's head")
         if name.casefold() in _KEY_HEADERS:
             raise _wrong("headers", "must not hold a key; name an environment variable in api_key_env")

@@ -2,7 +2,8 @@
 
     "<thi" "nk>He lies.</th" "ink>Welcome!"   ──>   "Welcome!"
 
-A closing tag without an opening one means that everything before it was reasoning: what was shown must be taken back.
+Each family of models has tags of its own, and a server that does not know them leaves them in the text. A closing tag
+without an opening one means that everything before it was reasoning: what was shown must be taken back.
 """
 
 from __future__ import annotations
@@ -10,9 +11,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_OPEN = "<think>"
-_CLOSE = "</think>"
-_TAG = re.compile(f"{_OPEN}|{_CLOSE}", re.IGNORECASE)
+_TAGS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "[think]": "[/think]",
+    "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
+}
+_ALL = (*_TAGS, *_TAGS.values())
+_TAG = re.compile("|".join(map(re.escape, _ALL)), re.IGNORECASE)
+_BEGINNINGS = frozenset(tag[:count] for tag in _ALL for count in range(1, len(tag)))
+_LONGEST = max(map(len, _BEGINNINGS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,7 @@ class ReasoningFilter:
         shown, reset = "", False
         while found := _TAG.search(self._held):
             before, self._held = self._held[: found.start()], self._held[found.end() :]
-            if found[0].lower() == _OPEN:
+            if found[0].lower() in _TAGS:
                 shown += "" if self._inside else before
                 self._inside = True
             elif self._inside:
@@ -68,8 +77,6 @@ class ReasoningFilter:
 
 def _tag_begins(text: str) -> int:
     """How many characters at the end may be the start of a tag."""
-    start = text.rfind("<", max(0, len(text) - len(_CLOSE) + 1))
-    if start < 0:
-        return 0
-    tail = text[start:].lower()
-    return len(tail) if _OPEN.startswith(tail) or _CLOSE.startswith(tail) else 0
+    tail = text[-_LONGEST:].lower()
+    starts = (place for place, letter in enumerate(tail) if letter in "<[" and tail[place:] in _BEGINNINGS)
+    return len(tail) - next(starts, len(tail))

@@ -4,7 +4,9 @@
     data: [DONE]                 what a chat-completions server says last
 
 A byte order mark at the start, comments, and all three line ends are taken as the standard says. An event that no
-blank line ends is not an event: :meth:`EventParser.rest` tells it apart from a clean end.
+blank line ends is not an event: :meth:`EventParser.rest` tells it apart from a clean end. Beyond the standard, an
+``error:`` line is an event of that name, and a line that is an object is data: so servers tell of a fault in the middle
+of a stream.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from dataclasses import dataclass
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
+ERROR = "error"
+"""The name of an event that tells of a fault."""
 
 
 class EventTooLong(Exception):
@@ -44,29 +48,30 @@ class EventParser:
         """Raises EventTooLong."""
         new = data[1:] if self._after_return and data.startswith(b"\n") else data
         self._after_return = data.endswith(b"\r") or (self._after_return and not data)
-        self._held += new
-        if len(self._held) + self._size > self._max_bytes:
+        if len(self._held) + len(new) + self._size > self._max_bytes:
             raise EventTooLong
-        if not self._began and not self._past_mark():
-            return []
-        return [event for line in self._lines() if (event := self._take(line))]
+        return [event for line in self._lines(self._past_mark(new)) if (event := self._take(line))]
 
     def rest(self) -> bytes:
         """What has come of a line that has no end yet."""
         return bytes(self._held)
 
-    def _past_mark(self) -> bool:
-        """Whether the start is known: a byte order mark is passed over once all of it could be there."""
-        if len(self._held) < len(_BOM) and _BOM.startswith(bytes(self._held)):
-            return False
-        if self._held.startswith(_BOM):
-            del self._held[: len(_BOM)]
-        self._began = True
-        return True
+    def _past_mark(self, new: bytes) -> bytes:
+        """What follows a byte order mark; nothing as long as all of it could still come."""
+        if self._began:
+            return new
+        begun = bytes(self._held) + new
+        self._began = len(begun) >= len(_BOM) or not _BOM.startswith(begun)
+        self._held = bytearray() if self._began else bytearray(begun)
+        return begun.removeprefix(_BOM) if self._began else b""
 
-    def _lines(self) -> list[bytes]:
-        *lines, rest = _LINE_END.split(bytes(self._held))
-        self._held = bytearray(rest)
+    def _lines(self, new: bytes) -> list[bytes]:
+        """The lines that end in ``new``. What has no end yet is not looked through again: it may come in many bits."""
+        *lines, rest = _LINE_END.split(new)
+        if lines:
+            lines[0] = bytes(self._held) + lines[0]
+            self._held.clear()
+        self._held += rest
         return lines
 
     def _take(self, line: bytes) -> Event | None:
@@ -75,8 +80,13 @@ class EventParser:
         self._size += len(line)
         field, _, value = line.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
-        if field == "data":
+        if line.startswith(b"{"):
+            self._data.append(line.decode("utf-8", "replace"))
+        elif field == "data":
             self._data.append(value)
+        elif field == ERROR:
+            self._data.append(value)
+            self._name = ERROR
         elif field == "event":
             self._name = value
         return None

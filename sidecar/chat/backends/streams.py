@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of, told_failure
-from sidecar.chat.backends.sse import Event, EventParser, EventTooLong
+from sidecar.chat.backends.sse import ERROR, Event, EventParser, EventTooLong
 from sidecar.chat.backends.wire import Answer, AnswerParts
 
 _DONE = "[DONE]"
@@ -34,18 +34,37 @@ class AnswerStream:
     def end(self, *, delimited: bool) -> list[str | Answer]:
         """The last part. A stream that broke off is a failure, as half an answer must not pass for a whole one."""
         rest = self._parser.rest().strip()
-        if not self._events and rest:
+        if not self._events and rest and not rest.startswith(b"data"):
             return whole_answer(rest)
-        if not self.done and not self.parts.ended and (rest or not delimited or not self._events):
+        last = [] if self._ended else self._last_event()
+        if not self._ended and not (delimited and self._events):
             raise BackendFailed(failure_of(FailureKind.BACKEND_UNAVAILABLE))
-        return [replace(self.parts.answer(), streamed=True)]
+        return [*last, replace(self.parts.answer(), streamed=True)]
+
+    @property
+    def _ended(self) -> bool:
+        return self.done or self.parts.ended
+
+    def _last_event(self) -> list[str]:
+        """The event that the end of the body ends in place of a blank line."""
+        try:
+            return self.feed(b"\n\n")
+        except BackendFailed as error:
+            if error.failure.kind is FailureKind.PROVIDER_ERROR:
+                raise BackendFailed(failure_of(FailureKind.BACKEND_UNAVAILABLE)) from error
+            raise
 
     def _take(self, event: Event) -> str:
+        data = event.data.strip()
+        if not data:
+            return ""
         self._events += 1
-        if event.data.strip() == _DONE:
+        if data == _DONE:
             self.done = True
             return ""
-        return self.parts.take(_object(event.data))
+        if event.name == ERROR:
+            raise BackendFailed(_fault(data))
+        return self.parts.take(_object(data))
 
 
 def whole_answer(body: bytes) -> list[str | Answer]:
@@ -67,6 +86,16 @@ def _object(data: bytes | str) -> dict[str, Any]:
     if told:
         raise BackendFailed(told)
     return value
+
+
+def _fault(data: str) -> Failure:
+    """What an event that is named an error tells."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        value = data
+    told = value if isinstance(value, dict) and "error" in value else {"error": value}
+    return told_failure(told) or failure_of(FailureKind.PROVIDER_ERROR)
 
 
 def too_long() -> Failure:

@@ -16,6 +16,7 @@ from sidecar.chat.backends.known import KnownBackends
 from sidecar.chat.backends.profile import Backend, Kind
 from sidecar.chat.backends.routing import summary_patterns
 from sidecar.chat.backends.store import BackendStore
+from sidecar.chat.backends.taking_turns import in_order
 from sidecar.chat.backends.wire import SYSTEM, USER, Answer, Ask, WireMessage
 from sidecar.chat.roles import Role
 from sidecar.compaction.summariser import CompletionAnswer, CompletionRequest, Writer
@@ -102,8 +103,9 @@ class SummaryModels:
 
     async def _complete(self, backend: Backend, key: str, request: CompletionRequest) -> CompletionAnswer:
         """Raises TimeoutError."""
+        order = self._known.role_order(backend)
         ask = Ask(
-            [WireMessage(SYSTEM, request.system), WireMessage(USER, request.user)],
+            in_order([WireMessage(SYSTEM, request.system), WireMessage(USER, request.user)], order),
             temperature=request.temperature,
             max_output_tokens=request.max_output,
             role_id=request.role_id,
@@ -123,6 +125,9 @@ class SummaryModels:
         except BackendFailed as error:
             if error.failure.kind is FailureKind.TIMEOUT:
                 raise TimeoutError from error
+            if error.failure.role_order > order:
+                self._known.learn_role_order(backend, backend.model, error.failure.role_order)
+                return await self._complete(backend, key, request)
             if error.failure.window:
                 self._known.limit_window(backend, backend.model, error.failure.window)
             return _GIVEN_UP

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from sidecar.bounds import fits_in_head
 from sidecar.chat.backends.profile import Backend
 
 SYSTEM = "system"
@@ -32,6 +33,10 @@ class WireCall:
     name: str
     arguments: str
     call_id: str = ""
+
+    def says_the_same_as(self, other: WireCall) -> bool:
+        """Whether both call the same tool with the same arguments, whatever their ids and white space."""
+        return self.name == other.name and _value(self.arguments) == _value(other.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,7 @@ class Ask:
 
     def headers(self) -> dict[str, str]:
         """What a server may know of the call beside its body; a role id that is no plain ASCII is percent-encoded."""
-        plain = self.role_id.isascii() and self.role_id.isprintable()
-        role = self.role_id if plain else quote(self.role_id, safe="")
+        role = self.role_id if fits_in_head(self.role_id) else quote(self.role_id, safe="")
         told = {"idempotency-key": self.call_id, "x-coreai-role": role}
         return {name: value for name, value in told.items() if value}
 
@@ -166,7 +170,7 @@ class AnswerParts:
 
     def answer(self) -> Answer:
         """The answer as far as it has come."""
-        calls = tuple(call.wire() for call in self._calls if call.name)
+        calls = tuple(call.wire() for call in self._calls if call.name and not call.is_echo)
         return Answer(calls, self._finish, self._tokens, _well_formed(self._model))
 
     def _whole_characters(self, text: str) -> str:
@@ -197,7 +201,7 @@ class AnswerParts:
         if place is None and call_id:
             known = next((call for call in self._calls if call.call_id == call_id), None)
         if known is None or known.ended_by(name, call_id):
-            known = _OpenCall()
+            known = _OpenCall(repeats=known is not None and known.is_called(name, call_id))
             self._calls.append(known)
         if place is not None:
             self._by_index[place] = known
@@ -207,10 +211,19 @@ class AnswerParts:
 class _OpenCall:
     """A call whose arguments are still coming."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, repeats: bool) -> None:
         self.name = ""
         self.call_id = ""
         self.arguments: list[str] = []
+        self._repeats = repeats
+
+    @property
+    def is_echo(self) -> bool:
+        """Whether it is the name of a finished call once more: some servers send that with every piece."""
+        return self._repeats and not self.arguments
+
+    def is_called(self, name: str, call_id: str) -> bool:
+        return name == self.name and call_id in ("", self.call_id)
 
     def wire(self) -> WireCall:
         return WireCall(*map(_well_formed, (self.name, "".join(self.arguments), self.call_id)))
@@ -230,6 +243,14 @@ class _OpenCall:
         except (ValueError, RecursionError):
             return False
         return True
+
+
+def _value(text: str) -> Any:
+    """The JSON value, or the text where it is none."""
+    try:
+        return json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return text
 
 
 def _call_to_json(call: WireCall) -> dict[str, Any]:

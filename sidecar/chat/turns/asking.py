@@ -2,7 +2,8 @@
 
 Nothing is asked again once the game has been told any text or a tool has run: what was said and done stays said and
 done. A prompt that was too long is built smaller, a backend that is down is retried and then replaced, a model that
-takes no tool calls of the wire is told of the tools in its text.
+takes no tool calls of the wire is told of the tools in its text, and one that takes roles in turns only is sent them
+in turns.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sidecar.chat.backends.failures import BackendFailed, Failure, FailureKind, failure_of
 from sidecar.chat.backends.offline import offline_answer
 from sidecar.chat.backends.profile import ToolChannel
 from sidecar.chat.backends.retries import Smaller, may_fall_back, may_retry, smaller
+from sidecar.chat.backends.taking_turns import RoleOrder
 from sidecar.chat.backends.wire import Answer, Ask, WireMessage
 from sidecar.chat.prompts import Prompt
 from sidecar.chat.turns.ahead import Ahead, Pieces
@@ -25,6 +26,7 @@ from sidecar.chat.turns.events import Event, Said, TakenBack, Tell, Trouble, War
 from sidecar.chat.turns.exchange import Round, trimmed
 from sidecar.chat.turns.meter import Meter, cut_in_silence
 from sidecar.chat.turns.opening import Opening
+from sidecar.chat.turns.parts import TurnParts
 from sidecar.chat.turns.request import request_of, tokens_of
 from sidecar.chat.turns.speech import Room, Speech
 from sidecar.chat.turns.tools import TurnTool
@@ -100,7 +102,9 @@ class Asking:
                 failure = error.failure
                 if speech.began:
                     raise
-                if self._takes_no_tools(failure):
+                if failure.role_order > self.chosen.role_order:
+                    self._learn_order(failure.role_order)
+                elif self._takes_no_tools(failure):
                     await self._use_text_channel()
                 elif failure.kind is FailureKind.CONTEXT_LENGTH_EXCEEDED and overflows < self._most_overflows:
                     overflows += 1
@@ -165,7 +169,7 @@ class Asking:
                     else:
                         await self._say(speech.hear(piece))
         await self._say(speech.end())
-        speech.calls[:0] = answer.calls
+        speech.add_native(answer.calls)
         self.model = answer.model or self.model
         await self._count(ask, answer, speech, added)
         self.heard = Heard(speech, answer)
@@ -247,6 +251,11 @@ class Asking:
         self._parts.known.learn_channel(self.chosen.backend, self.chosen.model, channel)
         self.chosen = replace(self.chosen, channel=channel)
 
+    def _learn_order(self, order: RoleOrder) -> None:
+        """In which order this model takes roles, for the rest of the turn and for those to come."""
+        self._parts.known.learn_role_order(self.chosen.backend, self.chosen.model, order)
+        self.chosen = replace(self.chosen, role_order=order)
+
     async def _rebuild(self, failure: Failure, attempt: int) -> None:
         window = self._opening.window(self.chosen)
         limits = smaller(failure, attempt=attempt, window=window, estimated=self.prompt.tokens)
@@ -288,10 +297,11 @@ class Asking:
         return True
 
 
-async def ready(parts: Any, chosen: Chosen) -> Chosen:
-    """The choice with its window and its tool channel."""
+async def ready(parts: TurnParts, chosen: Chosen) -> Chosen:
+    """The choice with its window, its tool channel and the order of roles that it takes."""
     window = await parts.known.window(chosen.backend, chosen.model, chosen.key)
-    return replace(chosen, window=window, channel=parts.known.channel(chosen.backend, chosen.model))
+    known, where = parts.known, (chosen.backend, chosen.model)
+    return replace(chosen, window=window, channel=known.channel(*where), role_order=known.role_order(*where))
 
 
 def empty_answer() -> BackendFailed:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sidecar.chat.backends.client import key_of
 from sidecar.chat.backends.profile import OFFLINE_ID, Backend, Kind, ToolChannel
 from sidecar.chat.backends.store import BackendStore
+from sidecar.chat.backends.taking_turns import RoleOrder
 from sidecar.chat.roles import Role
 
 
@@ -19,6 +20,7 @@ class Chosen:
     key: str = field(default="", repr=False)
     window: int = 0
     channel: ToolChannel = ToolChannel.AUTO
+    role_order: RoleOrder = RoleOrder.ANY
 
     @property
     def native(self) -> bool:

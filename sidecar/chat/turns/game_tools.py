@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Sequence
 
+from sidecar.bounds import Bound, require_count, require_length
 from sidecar.chat.prompt import Declaration
 from sidecar.chat.roles import Role
 from sidecar.chat.turns.arguments import InvalidSchema, read_schema
 from sidecar.chat.turns.tools import TurnTool
-from sidecar.chat.wire import require_count, require_length
 from sidecar.compaction.clipping import clip
 from sidecar.compaction.cuts import Cut, CutKind, Unit
 from sidecar.errors import InvalidInput, Reason
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 def tools_from(messages: Sequence[chat_pb2.GameTool], role: Role, path: str) -> list[TurnTool]:
     """The tools as a model is told of them. Raises InvalidInput that names the field below ``path``."""
-    require_count(len(messages), path, least=0, most=MAX_TOOLS, limit="tools")
+    require_count(len(messages), path, Bound("tools", MAX_TOOLS))
     names: set[str] = set()
     tools = []
     for place, message in enumerate(messages):
@@ -56,7 +56,7 @@ def _tool_from(message: chat_pb2.GameTool, role: Role, path: str) -> TurnTool:
 
 
 def _schema(parameters: str, field: str) -> dict[str, object]:
-    require_length(parameters, field, MAX_PARAMETERS_CHARS, limit="parameters_json")
+    require_length(parameters, field, Bound("parameters_json", MAX_PARAMETERS_CHARS))
     try:
         return read_schema(parameters)
     except InvalidSchema as error:

@@ -97,7 +97,6 @@ class ToolLoop:
         self._blocked = False
         self.rounds = 0
         self.outcomes: list[ToolOutcome] = []
-        self.changed_by_game: list[str] = []
 
     def plan(self, calls: Sequence[WireCall]) -> list[Planned]:
         """What is to become of each call, in their order."""

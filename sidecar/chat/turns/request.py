@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sidecar.chat.backends.taking_turns import in_order
 from sidecar.chat.backends.wire import Ask, WireMessage
 from sidecar.chat.prompt import tool_tokens
 from sidecar.chat.prompts import Prompt
@@ -22,7 +23,9 @@ def request_of(
     sent = [message for message in prompt.messages if not (added and message.once)]
     form = opening.turn.form
     return Ask(
-        messages=[*(WireMessage(message.role, message.content) for message in sent), *added],
+        messages=in_order(
+            [*(WireMessage(message.role, message.content) for message in sent), *added], chosen.role_order
+        ),
         tools=[tool.function() for tool in prompt.tools] if with_tools else [],
         tool_choice="auto" if added else _choice(prompt.must_call),
         model=chosen.model,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sidecar.chat.backends.reasoning import ReasoningFilter, Shown
@@ -66,6 +66,11 @@ class Speech:
 
     def hear(self, piece: str) -> list[Event]:
         return self._pass_on(self._reasoning.feed(piece))
+
+    def add_native(self, calls: Sequence[WireCall]) -> None:
+        """Calls of the wire come first; one that the server left in the text as well is one call."""
+        written = [call for call in self.calls if not any(map(call.says_the_same_as, calls))]
+        self.calls = [*calls, *written]
 
     def end(self) -> list[Event]:
         """Nothing more comes."""

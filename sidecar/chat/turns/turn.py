@@ -51,7 +51,7 @@ from sidecar.chat.turns.rounds import Rounds
 from sidecar.chat.turns.structured import checked_answer
 from sidecar.chat.turns.tools import TurnTool, allowed, own_tool
 from sidecar.compaction.cuts import Cut
-from sidecar.errors import LorekeeperError
+from sidecar.errors import Corrupt, LorekeeperError
 from sidecar.storage.keys import ActorId
 
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.CONTENT_FILTER}
@@ -207,7 +207,7 @@ class Turn:
     async def _close(self, asking: Asking, loop: ToolLoop, text: str, response: str) -> Completed:
         def keep() -> tuple[Kept, int]:
             kept = self._ledger.keep_answer(text, loop.outcomes)
-            return kept, self._parts.documents.read(self._who).version
+            return kept, self._document_version()
 
         kept, version = await self._parts.workers.run(self._who, keep)
         for cut in kept.cuts:
@@ -227,6 +227,12 @@ class Turn:
             compaction_pending=self._fold_later(asking.prompt),
             message_order=kept.order,
         )
+
+    def _document_version(self) -> int:
+        """0 also where it cannot be read: a role that shows it has read it before, and no other fails for it."""
+        with contextlib.suppress(Corrupt):
+            return self._parts.documents.read(self._who).version
+        return 0
 
     def _fold_later(self, prompt: Prompt) -> bool:
         if not prompt.snapshot.folded or not self._role.summary.background:

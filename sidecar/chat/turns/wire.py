@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sidecar.bounds import Bound, require_length
 from sidecar.chat.prompt_wire import prompt_to, request_from
 from sidecar.chat.role_messages import recall_of
 from sidecar.chat.roles import Role
@@ -24,7 +25,7 @@ from sidecar.chat.turns.events import (
 )
 from sidecar.chat.turns.input import AnswerForm, TurnInput
 from sidecar.chat.turns.showing import Shown
-from sidecar.chat.wire import moment_from
+from sidecar.chat.wire import moment_in
 from sidecar.compaction.wire import count_to, cuts_to, window_to
 from sidecar.errors import InvalidInput, Reason
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2
@@ -47,7 +48,7 @@ def wordless_turn_from(message: chat_pb2.TurnInput, role: Role, chat: ChatSettin
     return TurnInput(
         asked=request_from(message, chat),
         input_id=checked_id(message.input_id, "input.input_id"),
-        moment=moment_from(message, "input"),
+        moment=moment_in(message, "input"),
         speaker=checked_id(message.speaker, "input.speaker"),
         recall=recall_of(message, role.recall),
         max_roundtrips=_number(message, "max_roundtrips", low=0),
@@ -100,8 +101,7 @@ def failure_to(failed: Failed) -> chat_pb2.TurnFailure:
 def _form(text: str, limits: TurnSettings) -> AnswerForm | None:
     if not text.strip():
         return None
-    if len(text) > limits.max_schema_chars:
-        raise _too_long("input.response_schema_json", limits)
+    require_length(text, "input.response_schema_json", Bound("turns.max_schema_chars", limits.max_schema_chars))
     try:
         schema = read_schema(text)
         return AnswerForm(schema, Schema(schema))
@@ -128,16 +128,6 @@ def _number(message: Any, name: str, *, low: int) -> int | None:
 
 def _wrong(field: str, why: str, reason: Reason) -> InvalidInput:
     return InvalidInput(f"{field} {why}", reason=reason, field=field)
-
-
-def _too_long(field: str, limits: TurnSettings) -> InvalidInput:
-    return InvalidInput(
-        f"{field} is longer than {limits.max_schema_chars} code points",
-        reason=Reason.FIELD_TOO_LONG,
-        field=field,
-        limit="turns.max_schema_chars",
-        value=limits.max_schema_chars,
-    )
 
 
 def _started_to(event: Started) -> chat_pb2.TurnStarted:

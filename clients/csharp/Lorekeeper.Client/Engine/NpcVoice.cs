@@ -93,11 +93,7 @@ public sealed class NpcVoice : IDisposable
 
         try
         {
-            var reply = await ReplyAsync(actor, line, cancellation).ConfigureAwait(false);
-            await foreach (var part in reply.ConfigureAwait(false))
-            {
-                Post(part);
-            }
+            await AnswerAsync(actor, line, cancellation).ConfigureAwait(false);
         }
         catch (Exception error)
         {
@@ -106,6 +102,27 @@ public sealed class NpcVoice : IDisposable
         finally
         {
             oneAtATime.Release();
+        }
+    }
+
+    private async Task AnswerAsync(Actor actor, Line line, CancellationToken cancellation)
+    {
+        var (goesOn, begun) = (conversation is not null, false);
+        try
+        {
+            var reply = await ReplyAsync(actor, line, cancellation).ConfigureAwait(false);
+            await foreach (var part in reply.ConfigureAwait(false))
+            {
+                begun = true;
+                Post(part);
+            }
+        }
+        catch (LorekeeperCallException error) when (goesOn && !begun && error.Reason.Length == 0)
+        {
+            // The daemon went since the line before, and the conversation with it: this one opens another. Its id sees to it
+            // that it is stored once.
+            EndConversation();
+            await AnswerAsync(actor, line, cancellation).ConfigureAwait(false);
         }
     }
 

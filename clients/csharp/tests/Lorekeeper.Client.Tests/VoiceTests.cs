@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.Diagnostics;
 using System.Linq;
 using System.Threading.Tasks;
 using Lorekeeper.V1;
@@ -60,6 +61,35 @@ public sealed class VoiceTests(DaemonFixture daemon) : IDisposable
         Assert.Equal("after", (await other.Npc("mira", RoleId).HistoryAsync())[0].Text);
     }
 
+    [Fact]
+    public async Task A_voice_with_tools_goes_on_after_the_daemon_crashed_between_two_lines()
+    {
+        daemon.Needs("turns");
+        using var game = GameSession.Start(Places.Options(), null, new FrameQueue(error => Assert.Fail($"{error}")));
+        var client = await game.Client;
+        await client.PutRoleAsync(
+            new Role { RoleId = RoleId, BackendId = "offline", OfflineLines = { "Hello." }, PersistHistory = true });
+        using var mira = game.Voice(() => Address(save.Id));
+        mira.Offer("open_gate", "Opens a gate.", "{}");
+        var ends = Ends(mira);
+        mira.Say("before");
+        await FramesUntil(() => ends.Count == 1, game);
+
+        var restarted = new TaskCompletionSource<Handshake>();
+        client.Sidecar!.Restarted += restarted.SetResult;
+        using (var process = Process.GetProcessById(client.Sidecar.Handshake.ProcessId))
+        {
+            process.Kill();
+        }
+
+        await restarted.Task.WaitAsync(TimeSpan.FromSeconds(60));
+        mira.Say("after");
+        await FramesUntil(() => ends.Count == 2, game);
+        Assert.Equal(["Hello.", "Hello."], ends);
+        var said = (await client.Npc(Address(save.Id)).HistoryAsync()).Where(one => one.Role == "user");
+        Assert.Equal(["before", "after"], said.Select(one => one.Text));
+    }
+
     private static Actor Address(string saveId) => new() { SaveId = saveId, ActorId = "mira", RoleId = RoleId };
 
     private static List<string> Ends(NpcVoice voice)
@@ -90,10 +120,10 @@ public sealed class VoiceTests(DaemonFixture daemon) : IDisposable
         Assert.All(ends, end => Assert.Equal("Hello.", end));
     }
 
-    private Task FramesUntil(Func<bool> condition) => Eventually.True(
+    private Task FramesUntil(Func<bool> condition, GameSession? game = null) => Eventually.True(
         () =>
         {
-            session.Frames.Drain();
+            (game ?? session).Frames.Drain();
             return condition();
         },
         TimeSpan.FromSeconds(60),

@@ -2258,7 +2258,7 @@ class TurnCompleted(_message.Message):
     finish_reason: Global___FinishReason.ValueType
     """Why the model stopped."""
     document_version: _builtins.int
-    """The document's version after the turn; 0 when there is no document."""
+    """The document's version after the turn; 0 when there is no document, or a role without it has one that cannot be read."""
     roundtrips: _builtins.int
     """How often the model was asked."""
     tool_calls: _builtins.int
