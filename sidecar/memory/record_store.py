@@ -290,11 +290,10 @@ class RecordStore:
     ) -> Written:
         """Add records of locked owners."""
         fresh: dict[OpenOwner, dict[str, _New]] = {owner: {} for owner in owners.values()}
+        meant = [(who, as_meant(record, opened.timelines, who.save)) for who, record in batch]
         added = [
-            _decided(owners[who], meant, fresh[owners[who]], field.format(place), asked)
-            for place, (who, meant) in enumerate(
-                (who, as_meant(record, opened.timelines, who.save)) for who, record in batch
-            )
+            _decided(owners[who], record, fresh[owners[who]], field.format(place), asked)
+            for place, (who, record) in enumerate(meant)
         ]
         written = {owner: list(records.values()) for owner, records in fresh.items() if records}
         if written:
