@@ -1,4 +1,4 @@
-"""Between the contract's common messages and our own types. Every ``service.py`` uses it; nothing else does."""
+"""Between the contract's common messages and our own types: for every ``service.py`` and what translates for one."""
 
 from __future__ import annotations
 

@@ -136,9 +136,11 @@ class Conversations:
 
     def commit(self, pending: Pending, snapshot: Snapshot, *, archive: bool) -> Summary | None:
         """Stores what a compaction made; ``None`` where the conversation or its save has moved on meanwhile."""
-        if not snapshot.folded:
-            return pending.base
         who = pending.who
+        if not snapshot.folded:
+            if archive and self._epoch(who.save) == pending.epoch:
+                self._archive.add(who, self._rows(who, pending.messages[: snapshot.left_out]))
+            return pending.base
         rows = self._rows(who, snapshot.folded)
         moved = self._epoch(who.save) != pending.epoch or self._summaries.read(who) != pending.base
         if moved or len(rows) != len(snapshot.folded):

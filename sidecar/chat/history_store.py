@@ -22,7 +22,7 @@ from sidecar.diagnostics import Diagnostic, Report, Severity
 from sidecar.errors import Corrupt, LimitReached, Reason
 from sidecar.settings import ChatSettings
 from sidecar.storage.actors import Actors
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.journal import Journal, Torn, whole_rows
 from sidecar.storage.keys import ActorId
 from sidecar.storage.save_state import SaveStates
@@ -214,7 +214,7 @@ class HistoryStore:
         return self._actors.folder(who) / _FILE
 
     def _unreadable(self, who: ActorId) -> Corrupt:
-        shown = self._file(who).relative_to(self._disk.root).as_posix()
+        shown = shown_path(self._disk, self._file(who))
         return Corrupt(
             f"'{shown}' holds a row that cannot be read and was left as it is; stop the daemon and run "
             "'lorekeeper repair'",

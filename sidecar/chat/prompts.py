@@ -222,7 +222,7 @@ def _rules(role: Role) -> CompactionRules:
         kept_tool_results=options.max_tool_messages,
         prune=options.prune,
         summarize=options.enabled,
-        use_model=options.use_model,
+        use_model=options.enabled and options.use_model,
     )
 
 

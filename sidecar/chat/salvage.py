@@ -15,7 +15,7 @@ from sidecar.compaction.answers import Answers
 from sidecar.compaction.summaries import summary_from_json
 from sidecar.errors import LorekeeperError
 from sidecar.storage.check import Finding, check_lines, set_aside
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.journal import Journal
 from sidecar.storage.json_file import read_json
 
@@ -31,7 +31,7 @@ def check_summary(disk: Disk, path: Path) -> Iterator[Finding]:
         summary_from_json(read_json(disk, path) or {})
     except Exception as error:
         yield Finding(
-            file=path.relative_to(disk.root).as_posix(),
+            file=shown_path(disk, path),
             problem=f"the summary cannot be read ({type(error).__name__})",
             remedy="begin without one: the stored history is folded again; keep the damaged file",
             mend=lambda: set_aside(disk, path),
@@ -53,7 +53,7 @@ def _check_put(disk: Disk, path: Path, read: Callable[[], object], what: str) ->
         read()
     except LorekeeperError:
         yield Finding(
-            file=path.relative_to(disk.root).as_posix(),
+            file=shown_path(disk, path),
             problem=f"the {what} in it cannot be read",
             remedy=f"begin without them, and put the {what} again; keep the damaged file",
             mend=lambda: set_aside(disk, path),

@@ -14,8 +14,8 @@ from sidecar.chat.salvage import check_backends, check_conversation, check_roles
 from sidecar.cli.options import as_json, data_dir
 from sidecar.cli.save_basics import agreed
 from sidecar.errors import LorekeeperError
+from sidecar.memory.document_salvage import check_document
 from sidecar.memory.record_salvage import check_records
-from sidecar.memory.salvage import check_document
 from sidecar.saves.contents import counts_of
 from sidecar.saves.salvage import whole_checkpoint
 from sidecar.storage.check import Finding, check_format, check_object, findings

@@ -67,6 +67,11 @@ class Snapshot:
     use: ModelUse = field(default_factory=ModelUse)
 
     @property
+    def left_out(self) -> int:
+        """The oldest messages that are neither sent verbatim nor in a summary: their role keeps none."""
+        return 0 if self.summarized else self.parts.split
+
+    @property
     def compacted(self) -> bool:
         """Whether the prompt leans on a summary."""
         return self.parts.triggered and bool(visible_text(self.stored))

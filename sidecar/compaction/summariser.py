@@ -172,8 +172,10 @@ def _usable(answer: CompletionAnswer, use: ModelUse) -> tuple[str, ModelUse]:
     )
     if not answer.ok:
         return "", replace(use, failure=Failure.FAILED)
-    text = strip_echo(strip_reasoning(answer.text))
-    return text, use if text else replace(use, failure=Failure.BLANK)
+    text = strip_echo(strip_reasoning(answer.text)).strip()
+    if text in ("", NO_PRIOR):
+        return "", replace(use, failure=Failure.BLANK)
+    return text, use
 
 
 def _take_answer(

@@ -7,7 +7,7 @@ from typing import Any
 
 from sidecar.bounds import Bound, require_count
 from sidecar.compaction.budget import HISTORY_FLOOR, Budget
-from sidecar.compaction.cuts import Cut
+from sidecar.compaction.cuts import Cut, CutKind
 from sidecar.compaction.folding import Failure, ModelUse
 from sidecar.compaction.held import DEFAULT_ATTEMPTS, HeldMessage, HeldResult, Target
 from sidecar.compaction.messages import USER, Message
@@ -56,18 +56,16 @@ def budget_to(budget: Budget) -> chat_pb2.TokenBudget:
 
 def window_to(snapshot: Snapshot, *, stored: int, counter: TokenCounter) -> chat_pb2.HistoryWindow:
     """What of a history of ``stored`` messages is sent."""
-    window = chat_pb2.HistoryWindow(
+    return chat_pb2.HistoryWindow(
         stored=stored,
         sent=len(snapshot.recent),
         pruned=snapshot.pruned,
+        folded=snapshot.parts.split - snapshot.left_out,
+        deferred=sum(cut.dropped for cut in snapshot.cuts if cut.what is CutKind.DEFERRED_FOLD),
+        left_out=snapshot.left_out,
         summary=count_to(counter.count(snapshot.summary), counter.kind),
         history=count_to(sum(cost(message, counter) for message in snapshot.recent), counter.kind),
     )
-    if snapshot.summarized:
-        window.folded = snapshot.parts.split
-    else:
-        window.left_out = snapshot.parts.split
-    return window
 
 
 def summary_to(summary: Summary, counter: TokenCounter) -> compaction_pb2.Summary:

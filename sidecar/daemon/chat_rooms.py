@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sidecar.chat.aim import Look, Route, Routed
-
 if TYPE_CHECKING:
     from sidecar.chat.actor_part import ConversationPart
+    from sidecar.chat.aim import Look, Route
     from sidecar.chat.archive import Archive
     from sidecar.chat.compactions import Compactions, FindWriter
     from sidecar.chat.conversations import Conversations
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from sidecar.chat.memory_snapshots import MemorySnapshots
     from sidecar.chat.prompts import Prompts
     from sidecar.chat.role_store import RoleStore
-    from sidecar.chat.roles import Role
     from sidecar.chat.service import ConversationService
     from sidecar.chat.turns.claims import Claims
     from sidecar.compaction.answers import ProcessAnswers
@@ -25,18 +23,12 @@ if TYPE_CHECKING:
     from sidecar.compaction.fold_memo import FoldMemo
     from sidecar.compaction.service import CompactionService
     from sidecar.compaction.summaries import SummaryStore
-    from sidecar.compaction.summariser import Writer
     from sidecar.daemon.ground import Ground
     from sidecar.memory.document_store import DocumentStore
     from sidecar.memory.record_store import RecordStore
     from sidecar.memory.toolbox import Toolbox
     from sidecar.storage.keys import ActorId
     from sidecar.storage.workers import Workers
-
-
-def no_backend(role: Role, backend_id: str, api_key: str) -> Writer | None:
-    """Where no backend is known, summaries are made by rule."""
-    return None
 
 
 class ChatRooms:
@@ -50,12 +42,12 @@ class ChatRooms:
         documents: DocumentStore,
         toolbox: Toolbox,
         roles: RoleStore,
-        route: Route | None = None,
-        look: Callable[[], Look | None] = lambda: None,
-        find_writer: FindWriter = no_backend,
+        route: Route,
+        look: Callable[[], Look | None],
+        find_writer: FindWriter,
     ) -> None:
-        """``records`` is where archived messages go; ``find_writer`` finds the model that writes a role's
-        summaries."""
+        """``records`` is where archived messages go; ``route`` tells where a role's turns go, ``look`` gives what asks
+        servers for their windows, and ``find_writer`` finds the model that writes a role's summaries."""
         self._ground = ground
         self._records = records
         self._documents = documents
@@ -63,7 +55,7 @@ class ChatRooms:
         self._roles = roles
         self._find_writer = find_writer
         self._look = look
-        self._route = route or (lambda role, backend_id: Routed(self.counters))
+        self._route = route
 
     async def close(self) -> None:
         """Wait for the compactions that have begun."""

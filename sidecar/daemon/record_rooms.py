@@ -123,12 +123,13 @@ class RecordRooms:
         from sidecar.memory.remember_tool import RememberTool
         from sidecar.search.tool import SearchTool
 
-        limits, find = self._ground.config.records, self._search().finder.from_thread
+        limits, search = self._ground.config.records, self._search()
         searched = SearchTool(
-            find,
+            search.finder.from_thread,
             limits,
             offers,
             archived_for,
+            options_of=search.options_of,
             owners_of=lambda save: self.store.catalog(save).owners(),
             sources_of=sources_of,
         )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sidecar.search.marks import Marks
     from sidecar.search.meaning import Meanings
     from sidecar.search.near_duplicates import NearDuplicates
+    from sidecar.search.options import Options
     from sidecar.search.owner_texts import OwnerTexts
     from sidecar.search.service import SearchService
     from sidecar.search.vector_cache import VectorCache
@@ -182,6 +183,13 @@ class SearchRooms:
             self._ground.config.search,
             self._ground.report,
         )
+
+    def options_of(self, save: str) -> Options:
+        """How a save is searched by who names no options."""
+        from sidecar.gen.lorekeeper.v1 import search_pb2
+        from sidecar.search.option_wire import options_from
+
+        return options_from(search_pb2.SearchRequest(), self._settings_of(save))
 
     @cached_property
     def service(self) -> SearchService:

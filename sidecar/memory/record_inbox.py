@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sidecar.errors import Corrupt, Reason
 from sidecar.memory.records import actor_of, actor_row
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.journal import Journal
 from sidecar.storage.keys import ActorId
 
@@ -73,7 +73,7 @@ class Inbox:
             self._disk.remove(self._new)
 
     def _corrupt(self) -> Corrupt:
-        shown = self._new.relative_to(self._disk.root).as_posix()
+        shown = shown_path(self._disk, self._new)
         return Corrupt(
             f"'{shown}' has a row that is not one of ours; it was left as it is; "
             "stop the daemon and run 'lorekeeper repair'",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ from sidecar.memory.document_store import DocumentStore
 from sidecar.memory.edits import Action, Edit, TextNotFound
 from sidecar.memory.moments import checked_moment
 from sidecar.memory.record_wire import patterns_in
+from sidecar.memory.tool_wire import tool_to
 from sidecar.memory.toolbox import Toolbox, ToolCall
 from sidecar.settings import MemorySettings
 from sidecar.storage.keys import DEFAULT_SAVE, ActorId, checked_id, trimmed_id
@@ -145,16 +145,7 @@ class DocumentService:
         who = actor_from(request.actor)
         return memory_pb2.ListToolsResponse(
             save=state_to(self._saves.state(who.save)),
-            tools=[
-                memory_pb2.Tool(
-                    name=tool.spec.name,
-                    description=tool.spec.description,
-                    parameters_json=json.dumps(tool.spec.parameters, ensure_ascii=False),
-                    function_json=json.dumps(tool.spec.function(), ensure_ascii=False),
-                    mutating=tool.mutating,
-                )
-                for tool in self._toolbox.offered(who)
-            ],
+            tools=list(map(tool_to, self._toolbox.offered(who))),
             text_contract=self._toolbox.text_contract(who),
         )
 

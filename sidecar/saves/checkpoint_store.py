@@ -26,7 +26,7 @@ from sidecar.saves.record_count import records_in
 from sidecar.settings import SavesSettings
 from sidecar.storage.actors import folders_of_actors
 from sidecar.storage.cloning import Measured
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.save_state import SaveState
 
@@ -189,7 +189,7 @@ class CheckpointStore:
         return any(self._disk.exists(root / name / checkpoint_id) for name in self._disk.names(root))
 
     def _damaged(self, checkpoint: Checkpoint) -> Corrupt:
-        shown = self.files(checkpoint.save, checkpoint.checkpoint_id).relative_to(self._disk.root).as_posix()
+        shown = shown_path(self._disk, self.files(checkpoint.save, checkpoint.checkpoint_id))
         return Corrupt(
             f"files in '{shown}' are missing or changed; the save was left as it was, use another checkpoint",
             reason=Reason.CHECKPOINT_DAMAGED,

@@ -8,7 +8,7 @@ from sidecar.errors import Corrupt, Reason
 from sidecar.saves.checkpoint import Checkpoint, checkpoint_from_json
 from sidecar.saves.checkpoint_store import UNKNOWN
 from sidecar.saves.layout import FILES
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.json_file import read_json
 
 
@@ -22,6 +22,6 @@ def whole_checkpoint(disk: Disk, path: Path) -> Checkpoint:
     measured = disk.measure(files)
     known = checkpoint.files != UNKNOWN
     if known and (measured.files, measured.bytes) != (checkpoint.files, checkpoint.bytes):
-        shown = files.relative_to(disk.root).as_posix()
+        shown = shown_path(disk, files)
         raise Corrupt(f"files in '{shown}' are missing or changed", reason=Reason.CHECKPOINT_DAMAGED, file=shown)
     return checkpoint

@@ -6,6 +6,7 @@ the weight. Nothing is indexed or embedded twice for it: the words of a turn in 
 neighbourhood, its similarity in context is the weighted mean of theirs.
 
 Only rows that the query may see are neighbours: a turn from the future, or one that a filter hides, lends nothing.
+Several rows at one place of a conversation lend together and are all lent the same, but nothing to each other.
 """
 
 from __future__ import annotations
@@ -33,10 +34,15 @@ ALONE = -1
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The neighbours of each row, ``rows`` and ``weights`` of shape (n, 4); weight 0 where there is none."""
+    """The neighbours of each row, ``rows`` and ``weights`` of shape (n, 4); weight 0 where there is none.
+
+    Where several rows stand at one place the first of them has the neighbours, and is named as one; ``places`` is that
+    first one of each row. None where no place is shared.
+    """
 
     rows: Ints
     weights: Floats
+    places: Ints | None = None
 
     @property
     def exist(self) -> bool:
@@ -55,15 +61,31 @@ def neighbours(conversations: Ints, ordinals: Ints) -> Neighbours:
     rows = np.zeros((count, 2 * RADIUS), np.int64, order="F")
     weights = np.zeros((count, 2 * RADIUS), order="F")
     order = np.lexsort((ordinals, conversations))
+    order, places = _first_at_each_place(order, conversations, ordinals)
     talk, place = conversations[order], ordinals[order].astype(np.uint64)
-    for step in range(1, min(RADIUS, count - 1) + 1):
+    for step in range(1, min(RADIUS, len(order) - 1) + 1):
         gap = place[step:] - place[:-step]
         near = (talk[step:] == talk[:-step]) & (talk[step:] != ALONE) & (gap >= 1) & (gap <= RADIUS)
         earlier, later = order[:-step][near], order[step:][near]
         lent = DECAY ** gap[near].astype(np.float64)
         rows[later, step - 1], weights[later, step - 1] = earlier, lent
         rows[earlier, RADIUS + step - 1], weights[earlier, RADIUS + step - 1] = later, lent
-    return Neighbours(rows, weights)
+    return Neighbours(rows, weights, places)
+
+
+def _first_at_each_place(order: Ints, conversations: Ints, ordinals: Ints) -> tuple[Ints, Ints | None]:
+    """Of the rows in the order of their places: the first at each place, and that of each row (None where no place is
+    shared)."""
+    import numpy as np
+
+    talk, place = conversations[order], ordinals[order]
+    first = np.ones(len(order), bool)
+    first[1:] = (talk[1:] != talk[:-1]) | (place[1:] != place[:-1]) | (talk[1:] == ALONE)
+    if first.all():
+        return order, None
+    places = np.empty_like(order)
+    places[order] = order[first][np.cumsum(first) - 1]
+    return order[first], places
 
 
 def nobody(count: int) -> Neighbours:
@@ -78,10 +100,12 @@ def posting_in_context(posting: Posting, around: Neighbours) -> Posting:
     """The posting of a term when each row also holds, at their weight, the words of its neighbours."""
     import numpy as np
 
-    lent = (around.weights[posting.rows] * posting.counts[:, None]).ravel()
-    rows = np.concatenate((posting.rows, around.rows[posting.rows].ravel()))
-    given = np.concatenate((posting.counts, lent))
-    counts = np.bincount(rows, given, minlength=len(around.rows)).astype(np.float64)
+    at = posting.rows if around.places is None else around.places[posting.rows]
+    lent = (around.weights[at] * posting.counts[:, None]).ravel()
+    counts = np.bincount(around.rows[at].ravel(), lent, minlength=len(around.rows)).astype(np.float64)
+    if around.places is not None:
+        counts = counts[around.places]
+    counts[posting.rows] += posting.counts
     holding = np.flatnonzero(counts)
     return Posting(holding, counts[holding])
 
@@ -111,6 +135,7 @@ def _lent(values: Floats | Bools, around: Neighbours) -> Floats:
     import numpy as np
 
     total = np.zeros(len(values))
+    held = values if around.places is None else np.bincount(around.places, values, minlength=len(values))
     for place in range(2 * RADIUS):
-        total += around.weights[:, place] * values[around.rows[:, place]]
-    return total
+        total += around.weights[:, place] * held[around.rows[:, place]]
+    return total if around.places is None else total[around.places]

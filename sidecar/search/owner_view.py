@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sidecar.memory.owner_records import Entry, OwnerRecords
 from sidecar.search.context import ALONE
-from sidecar.search.plain_channels import Lenders, neighbours
+from sidecar.search.plain_channels import NOBODY, Around, neighbours
 
 if TYPE_CHECKING:
     from sidecar.search.columns import Columns
@@ -65,7 +65,7 @@ class OwnerView:
         self._conversation_numbers: dict[str, int] = {}
         self._terms: dict[str, array[int]] = {}
         self._rows: dict[Entry, int] = {}
-        self._lenders: tuple[Rows, Lenders] | None = None
+        self._around: tuple[Rows, Around] | None = None
         self._live = 0
         #: The number of the last row that was taken in.
         self.seen = 0
@@ -111,15 +111,15 @@ class OwnerView:
         """One number for each row that holds a term, ascending: the row, and in the last COUNT_BITS how often."""
         return self._terms.get(term, ())
 
-    def lenders(self, rows: Rows) -> Lenders:
+    def around(self, rows: Rows) -> Around:
         """Who lends words to whom among some rows, numbered 0 to n-1. The last answer is kept: the next query mostly
         sees the same rows."""
         if not self.talks:
-            return {}
-        if self._lenders is None or self._lenders[0] != rows:
+            return NOBODY
+        if self._around is None or self._around[0] != rows:
             talks, ordinals = self.conversations, self.ordinals
-            self._lenders = rows, neighbours([talks[row] for row in rows], [ordinals[row] for row in rows])
-        return self._lenders[1]
+            self._around = rows, neighbours([talks[row] for row in rows], [ordinals[row] for row in rows])
+        return self._around[1]
 
     def _add(self, entry: Entry, words: Words) -> None:
         row, head = len(self.entries), entry.head

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isnan, sqrt
@@ -29,8 +29,26 @@ from sidecar.search.fusion import DECIMALS, RRF_K
 from sidecar.search.terms import Word
 
 Scores = dict[int, float]
-#: For each row that has neighbours: who they are, and at which weight they lend to it.
-Lenders = Mapping[int, Sequence[tuple[int, float]]]
+
+
+@dataclass(frozen=True)
+class Around:
+    """Who stands beside whom in a conversation: for each row that has neighbours, who they are and at which weight they
+    lend to it. Of several rows at one place the first is named; ``shared`` has the others by that first one."""
+
+    beside: Mapping[int, Sequence[tuple[int, float]]]
+    shared: Mapping[int, Sequence[int]]
+
+    @property
+    def exist(self) -> bool:
+        """Whether any row has a neighbour."""
+        return bool(self.beside)
+
+
+# How far off, and at which weight, neighbours lend.
+_LENT = [(gap, DECAY ** abs(gap)) for side in (-1, 1) for gap in range(side, side * (RADIUS + 1), side)]
+#: Where there are no conversations.
+NOBODY = Around({}, {})
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,7 @@ def bm25(words: Iterable[Word], lexicon: PlainLexicon, *, b: float = B) -> Score
 
 
 def words_channels(
-    words: Sequence[Word], lexicon: PlainLexicon, lenders: Lenders, weights: Weights
+    words: Sequence[Word], lexicon: PlainLexicon, around: Around, weights: Weights
 ) -> dict[str, PlainChannel]:
     """Own words and words in context, by the names of ``Weights``; those of weight 0 are left out."""
     whole = whole_score(words, lexicon.postings, len(lexicon.lengths))
@@ -99,13 +117,13 @@ def words_channels(
     if weights.words:
         channels["words"] = _words_channel(bm25(words, lexicon), whole, weights.words)
     if weights.context_words:
-        scores = bm25(words, in_context(lexicon, lenders), b=B_CONTEXT)
+        scores = bm25(words, in_context(lexicon, around), b=B_CONTEXT)
         channels["context_words"] = _words_channel(scores, whole, weights.context_words)
     return channels
 
 
 def meaning_channels(
-    similarities: Sequence[float], lenders: Lenders, weights: Weights, *, floor: float | None = None
+    similarities: Sequence[float], around: Around, weights: Weights, *, floor: float | None = None
 ) -> dict[str, PlainChannel]:
     """Own meaning and meaning in context, by the names of ``Weights``; those of weight 0 are left out. Similarities are
     NaN for rows without a vector."""
@@ -114,37 +132,30 @@ def meaning_channels(
     if weights.meaning:
         channels["meaning"] = _meaning_channel(known, weights.meaning, floor)
     if weights.context_meaning:
-        near = _similarities_in_context(known, lenders)
+        near = _similarities_in_context(known, around)
         channels["context_meaning"] = _meaning_channel(near, weights.context_meaning, floor)
     return channels
 
 
-def neighbours(conversations: Sequence[int], ordinals: Sequence[int]) -> Lenders:
-    """Who stands beside whom, by the number of each row's conversation (ALONE for none) and its place in it."""
-    rows = [row for row, conversation in enumerate(conversations) if conversation != ALONE]
-    rows.sort(key=lambda row: (conversations[row], ordinals[row]))
-    beside = (pair for step in range(1, RADIUS + 1) for pair in zip(rows, rows[step:], strict=False))
-    pairs = [
-        (one, other, DECAY**gap)
-        for one, other in beside
-        if conversations[one] == conversations[other] and 1 <= (gap := ordinals[other] - ordinals[one]) <= RADIUS
-    ]
-    lenders = defaultdict(list)
-    for earlier, later, weight in pairs:
-        lenders[later].append((earlier, weight))
-    for earlier, later, weight in pairs:
-        lenders[earlier].append((later, weight))
-    return lenders
+def neighbours(conversations: Sequence[Hashable], ordinals: Sequence[int]) -> Around:
+    """Who stands beside whom, by the conversation of each row (ALONE for none) and its place in it."""
+    standing = defaultdict[tuple[Hashable, int], list[int]](list)
+    for row, (talk, ordinal) in enumerate(zip(conversations, ordinals, strict=True)):
+        if talk != ALONE:
+            standing[talk, ordinal].append(row)
+    beside: dict[int, list[tuple[int, float]]] = {}
+    for (talk, ordinal), rows in standing.items():
+        near = ((standing.get((talk, ordinal + gap)), weight) for gap, weight in _LENT)
+        if lent := [(others[0], weight) for others, weight in near if others]:
+            beside.update(dict.fromkeys(rows, lent))
+    return Around(beside, {rows[0]: rows[1:] for rows in standing.values() if len(rows) > 1})
 
 
-def in_context(lexicon: PlainLexicon, lenders: Lenders) -> PlainLexicon:
+def in_context(lexicon: PlainLexicon, around: Around) -> PlainLexicon:
     """The lexicon when each row also holds, at their weight, the words of its neighbours."""
-    own = lexicon.lengths
-    lengths = [
-        length + sum(weight * own[other] for other, weight in lenders[row]) if row in lenders else length
-        for row, length in enumerate(own)
-    ]
-    postings = {term: _posting_in_context(posting, lenders) for term, posting in lexicon.postings.items()}
+    lent = _lent(dict(enumerate(lexicon.lengths)), around)
+    lengths = [length + lent.get(row, 0.0) for row, length in enumerate(lexicon.lengths)]
+    postings = {term: _posting_in_context(posting, around) for term, posting in lexicon.postings.items()}
     return PlainLexicon(postings, lengths)
 
 
@@ -187,20 +198,30 @@ def _meaning_channel(similarities: Scores, weight: float, floor: float | None) -
     return PlainChannel(found, normalised, weight, below)
 
 
-def _posting_in_context(posting: Mapping[int, float], lenders: Lenders) -> dict[int, float]:
+def _posting_in_context(posting: Mapping[int, float], around: Around) -> dict[int, float]:
     counts = dict(posting)
-    for row, count in posting.items():
-        for other, weight in lenders.get(row, ()):
-            counts[other] = counts.get(other, 0.0) + weight * count
+    for row, lent in _lent(posting, around).items():
+        counts[row] = counts.get(row, 0.0) + lent
     return counts
 
 
-def _similarities_in_context(known: Scores, lenders: Lenders) -> Scores:
+def _similarities_in_context(known: Scores, around: Around) -> Scores:
     """The weighted mean of each row's similarity and its neighbours', as far as they are known."""
-    means = {}
-    for row in known | dict.fromkeys(lenders, 0.0):
-        near = [(1.0, row), *((weight, other) for other, weight in lenders.get(row, ()))]
-        lent = [(weight, known[other]) for weight, other in near if other in known]
-        if lent:
-            means[row] = sum(weight * value for weight, value in lent) / sum(weight for weight, _ in lent)
-    return means
+    totals, weights = _lent(known, around), _lent(dict.fromkeys(known, 1.0), around)
+    return {
+        row: (known.get(row, 0.0) + totals.get(row, 0.0)) / ((row in known) + weights.get(row, 0.0))
+        for row in known | weights
+    }
+
+
+def _lent(values: Mapping[int, float], around: Around) -> Scores:
+    """What the neighbours of each row lend to it of their values; rows that are lent nothing are left out."""
+    given = defaultdict[int, float](float)
+    beside = around.beside
+    for row, value in values.items():
+        for other, weight in beside.get(row, ()):
+            given[other] += weight * value
+    for place, others in around.shared.items():
+        if place in given:
+            given.update(dict.fromkeys(others, given[place]))
+    return given

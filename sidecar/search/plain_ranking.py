@@ -7,16 +7,19 @@ from heapq import nsmallest
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from sidecar.search.context import ALONE
 from sidecar.search.options import Fusion, Options
 from sidecar.search.owner_view import COUNT_BITS, MOST_COUNTED
 from sidecar.search.plain_channels import (
-    Lenders,
+    NOBODY,
+    Around,
     PlainChannel,
     PlainLexicon,
     Scores,
     bm25,
     by_rank,
     meaning_channels,
+    neighbours,
     weighted_sum,
     words_channels,
 )
@@ -35,18 +38,18 @@ class PlainRanking(Ranking):
         super().__init__(visible, words, options)
         self.scores: Scores = {}
         self.channels: dict[str, PlainChannel] = {}
-        self._lenders = self._lent()
-        self.weights = options.weights(talks=bool(self._lenders))
+        self._around = self._neighbours()
+        self.weights = options.weights(talks=self._around.exist)
         self._lexicon = self._read() if self._words else PlainLexicon({}, ())
 
     def find_words(self) -> int:
         if not self._words:
             return 0
-        return self._add(words_channels(self._words, self._lexicon, self._lenders, self.weights))
+        return self._add(words_channels(self._words, self._lexicon, self._around, self.weights))
 
     def find_meaning(self, similarities: Floats) -> int:
         values = similarities.tolist()
-        return self._add(meaning_channels(values, self._lenders, self.weights, floor=self.options.floor))
+        return self._add(meaning_channels(values, self._around, self.weights, floor=self.options.floor))
 
     def fuse(self) -> int:
         if self.options.fusion is Fusion.RECIPROCAL_RANK:
@@ -111,12 +114,16 @@ class PlainRanking(Ranking):
                     found[number] = packed & MOST_COUNTED
         return found
 
-    def _lent(self) -> Lenders:
+    def _neighbours(self) -> Around:
         parts = self._visible.parts
         if len(parts) == 1:
-            return parts[0].view.lenders(parts[0].rows)
-        return {
-            row + start: [(other + start, weight) for other, weight in lenders]
-            for start, part in zip(self._visible.starts, parts, strict=False)
-            for row, lenders in part.view.lenders(part.rows).items()
-        }
+            return parts[0].view.around(parts[0].rows)
+        if not any(part.view.talks for part in parts):
+            return NOBODY
+        seen = [(part.view, row) for part in parts for row in part.rows]
+        talks = [view.conversations[row] for view, row in seen]
+        # Those of different owners never stand beside each other.
+        talks_of_owners = [
+            talk if talk == ALONE else (id(view), talk) for (view, _), talk in zip(seen, talks, strict=True)
+        ]
+        return neighbours(talks_of_owners, [view.ordinals[row] for view, row in seen])

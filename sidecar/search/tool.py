@@ -14,6 +14,7 @@ from sidecar.memory.remember_tool import KINDS, id_schema, kind_of
 from sidecar.memory.tool import ToolAnswer, ToolSpec, refused_answer
 from sidecar.memory.tool_arguments import Arguments, now_of
 from sidecar.memory.toolbox import ToolCall
+from sidecar.search.options import Options
 from sidecar.search.outcome import Hit, Recalled
 from sidecar.search.recall import Query
 from sidecar.settings import RecordSettings
@@ -73,13 +74,15 @@ class SearchTool:
         offers: Callable[[str, str], bool],
         archived_for: Callable[[str], bool],
         *,
+        options_of: Callable[[str], Options],
         owners_of: Callable[[str], Iterable[ActorId]],
         sources_of: Callable[[ActorId], Sequence[ActorId]],
     ) -> None:
         """``find`` searches; ``offers`` tells whether a role id has a tool, by its name, and ``archived_for`` whether
-        its archived turns are searched; ``owners_of`` who owns records in a save; ``sources_of`` whom the role of an
-        actor lets it search."""
+        its archived turns are searched; ``options_of`` how a save is searched and ``owners_of`` who owns records in
+        it; ``sources_of`` whom the role of an actor lets it search."""
         self._archived_for = archived_for
+        self._options_of = options_of
         self._owners_of = owners_of
         self._sources_of = sources_of
         self._find = find
@@ -113,6 +116,7 @@ class SearchTool:
             limit=_limit(arguments),
             groups=own,
             shared=own,
+            options=self._options_of(who.save),
         )
 
     def _sources(self, who: ActorId, named: str, call: ToolCall) -> list[ActorId]:

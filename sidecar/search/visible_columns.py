@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sidecar.search.bm25 import Posting
 from sidecar.search.column import joined
 from sidecar.search.columns import Floats, Ints
 from sidecar.search.context import RADIUS, Neighbours, nobody
+from sidecar.search.owner_view import OwnerView
 from sidecar.search.visible import Part, Viewed, Visible, owner_order
 
 
@@ -87,12 +89,21 @@ class VisibleColumns:
         if len(self._parts) == 1:
             return self._parts[0][0].view.columns.around(self._parts[0][1])
         rows, weights = np.zeros((len(self), 2 * RADIUS), np.int64), np.zeros((len(self), 2 * RADIUS))
-        for start, (part, own_rows) in zip(self._starts, self._parts, strict=False):
-            if part.view.talks and len(own_rows):
-                own = part.view.columns.around(own_rows)
-                end = start + len(own_rows)
+        places, shared, end = np.arange(len(self)), False, 0
+        for view, own_rows in self._by_view():
+            start, end = end, end + len(own_rows)
+            if view.talks and len(own_rows):
+                own = view.columns.around(own_rows)
                 rows[start:end], weights[start:end] = own.rows + start, own.weights
-        return Neighbours(rows, weights)
+                if own.places is not None:
+                    places[start:end], shared = own.places + start, True
+        return Neighbours(rows, weights, places if shared else None)
+
+    def _by_view(self) -> Iterator[tuple[OwnerView, Ints]]:
+        """The rows of each owner together, for whatever reasons they may be seen."""
+        for _, same in groupby(self._parts, key=lambda one: id(one[0].view)):
+            parts = list(same)
+            yield parts[0][0].view, joined([rows for _, rows in parts], "int64")
 
     def _posting(self, term: str) -> Posting | None:
         pieces = [

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.errors import Corrupt, Reason
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.keys import ActorId, actor_folder, is_actor_folder, is_save_folder, ordinal, save_folder
 
@@ -139,7 +139,7 @@ def _read(stored: dict[str, Any], save: str) -> ActorId:
 
 
 def _disagrees(disk: Disk, path: Path) -> Corrupt:
-    shown = path.relative_to(disk.root).as_posix()
+    shown = shown_path(disk, path)
     return Corrupt(
         f"'{shown}' belongs to another actor; stop the daemon and run 'lorekeeper doctor'",
         reason=Reason.STORAGE_CORRUPT,

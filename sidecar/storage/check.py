@@ -14,7 +14,7 @@ from typing import Any
 
 from sidecar.errors import LorekeeperError
 from sidecar.storage.cloning import PASSING
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.format import stored_format
 from sidecar.storage.journal import encode, whole_rows
 from sidecar.storage.json_file import read_json
@@ -75,7 +75,7 @@ def check_object(read: Callable[[Disk, Path], object]) -> Check:
         except Exception as error:
             known = isinstance(error, LorekeeperError)
             problem = str(error) if known else f"it does not say what it should ({type(error).__name__})"
-            yield Finding(path.relative_to(disk.root).as_posix(), problem, "restore it from a checkpoint or a backup")
+            yield Finding(shown_path(disk, path), problem, "restore it from a checkpoint or a backup")
 
     return check
 
@@ -86,7 +86,7 @@ def check_format(disk: Disk, path: Path) -> Iterator[Finding]:
         stored_format(disk)
     except LorekeeperError as error:
         yield Finding(
-            file=path.relative_to(disk.root).as_posix(),
+            file=shown_path(disk, path),
             problem=error.message,
             remedy="begin without it: there has been one format only; keep the damaged file",
             mend=lambda: set_aside(disk, path),
@@ -105,7 +105,7 @@ def check_lines(
     bad += len(rows) - len(taken)
     if bad:
         yield Finding(
-            file=path.relative_to(disk.root).as_posix(),
+            file=shown_path(disk, path),
             problem=f"{bad} of its lines cannot be read",
             remedy=f"go on with the {len(taken)} lines that can; keep the damaged file",
             mend=lambda: _keep_lines(disk, path, taken),
@@ -152,10 +152,10 @@ def _open_to_others(disk: Disk) -> Iterator[Finding]:
 
 
 def _odd(disk: Disk, path: Path, problem: str) -> Finding:
-    shown = path.relative_to(disk.root).as_posix()
+    shown = shown_path(disk, path)
     return Finding(shown, problem, "put the real file or folder in its place")
 
 
 def _left_over(disk: Disk, path: Path) -> Finding:
-    shown = path.relative_to(disk.root).as_posix()
+    shown = shown_path(disk, path)
     return Finding(shown, "was left by a write that did not end", "remove it", lambda: disk.remove(path))

@@ -99,9 +99,7 @@ class DerivedDatabase:
             self._delete()
 
     def _there(self) -> bool:
-        if self._path is None:
-            return self._connection is not None
-        if os.path.lexists(self._path):
+        if self._path is None or os.path.lexists(self._path):
             return True
         self._close()  # deleted under us: what would be written to it now is lost
         return False

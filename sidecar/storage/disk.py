@@ -93,6 +93,11 @@ class Disk(Protocol):
         ...
 
 
+def shown_path(disk: Disk, path: Path) -> str:
+    """How a file or folder is named to people: by where it lies in the data folder."""
+    return path.relative_to(disk.root).as_posix()
+
+
 def folder_gone(shown: str) -> NotReady:
     """What is told where a file is to be written, ``shown`` below the data folder, and its folder is missing."""
     return NotReady(

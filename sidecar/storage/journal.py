@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sidecar.errors import Corrupt, Reason
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.json_file import as_written, dump
 
 _HEAD = b'{"crc":"'
@@ -236,7 +236,7 @@ class Journal:
         return Torn(self._shown(), good, end - good)
 
     def _shown(self) -> str:
-        return self._path.relative_to(self._disk.root).as_posix()
+        return shown_path(self._disk, self._path)
 
     def _corrupt(self, offset: int) -> Corrupt:
         shown = self._shown()

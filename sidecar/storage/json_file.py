@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.errors import Corrupt, Reason
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -88,5 +88,5 @@ def unreadable(
     reason: Reason = Reason.STORAGE_CORRUPT,
 ) -> Corrupt:
     """What to raise where ``path`` does not hold what it should; ``remedy`` says what to do."""
-    shown = path.relative_to(disk.root).as_posix()
+    shown = shown_path(disk, path)
     return Corrupt(f"'{shown}' cannot be read and was left as it is; {remedy}", reason=reason, file=shown)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from chat_client import Chat, parts
 from records_client import Records, at, m, wanted
+from turn_client import TurnClient
+from wire_server import stream
 
 from sidecar.gen.lorekeeper.v1 import chat_pb2, common_pb2, memory_pb2, role_pb2, save_pb2
 
@@ -106,6 +108,29 @@ def test_what_the_cap_of_a_history_pushes_out_is_found(start_daemon, actor):
     talk.small_talk(30)
     assert PROMISE not in talk.chat.texts(talk.actor)
     assert talk.texts()[0] == PROMISE
+
+
+def test_what_the_window_of_a_role_without_a_summary_leaves_out_is_found(talk):
+    talk.chat.put_role("Smith", persist_history=True, summary={"enabled": False})
+    talk.say(PROMISE)
+    talk.small_talk()
+    assert talk.chat.prompt(talk.actor, "Hello").window.left_out > 0
+    assert not talk.chat.compact(talk.actor).compacted
+    assert PROMISE in talk.texts()
+    assert len(talk.listed()) == talk.chat.preview(talk.actor).window.left_out
+
+
+def test_what_the_window_of_a_turn_without_a_summary_leaves_out_is_archived_behind_it(daemon, actor, server):
+    game = TurnClient(daemon.client, actor, server)
+    game.put_role(summary={"enabled": False})
+    server.standing = stream("Hm.")
+    talk = Talk(daemon, game.actor)
+    talk.say(PROMISE)
+    talk.small_talk()
+    assert not game.send("Hello.").completed.compaction_pending
+    daemon.restart()  # the end of a daemon waits for what goes on behind turns
+    talk.connect()
+    assert PROMISE in talk.texts()
 
 
 def test_every_archived_message_is_found_once_and_whole(talk):

@@ -77,6 +77,7 @@ def test_an_answer_that_is_all_there_is_heard_however_it_comes(game, server, rep
         (Reply([delta(content="Hi"), b'event: error\ndata: {"message":"boom"}\n\n', end()]), "PROVIDER_ERROR"),
         (Reply([delta(content="Hi"), b"event: error\ndata: boom\n\n", end()]), "PROVIDER_ERROR"),
         (Reply([delta(content="Hi"), end("error")]), "PROVIDER_ERROR"),
+        (Reply([delta(content="Hi"), end("abort")]), "PROVIDER_ERROR"),
         (Reply([delta(content="Hi"), event({"choices": [FAULT]}), end()]), "BACKEND_UNAVAILABLE"),
         (whole(FAULT), "BACKEND_UNAVAILABLE"),
         (Reply([event(FAULT)]), "BACKEND_UNAVAILABLE"),
@@ -111,9 +112,9 @@ class Drip:
         caller, _ = self._listener.accept()
         begin, again = self._says
         with caller, contextlib.suppress(OSError):
-            request = b""
-            while b'"messages"' not in request:
-                request += caller.recv(65_536)
+            request = more = caller.recv(65_536)
+            while more and b'"messages"' not in request:
+                request += (more := caller.recv(65_536))
             caller.sendall(begin)
             caller.settimeout(0.05)
             for _ in range(int(20 * WAIT_SECONDS)):
@@ -147,9 +148,9 @@ OK, REFUSED = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 500 No\r\n"
 )
 def test_a_server_that_never_comes_to_an_end_is_hung_up_on(game, begin, again, code):
     with contextlib.closing(Drip(begin, again)) as server:
-        game.put_backend(
-            base_url=server.base_url, model="x", connect_timeout_ms=500, idle_timeout_ms=500, max_retries=0
-        )
+        patience = 500 if code == "TIMEOUT" else 3_000
+        waits = {"connect_timeout_ms": patience, "idle_timeout_ms": patience}
+        game.put_backend(base_url=server.base_url, max_retries=0, **waits)
         turn = game.send("Hello")
         assert server.hung_up_on.wait(WAIT_SECONDS)
     assert turn.code == code if code else turn.completed.text == TEXT

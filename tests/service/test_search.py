@@ -6,7 +6,7 @@ import pytest
 from client import failure
 from records_client import Records, at, m, wanted
 
-from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, search_pb2
+from sidecar.gen.lorekeeper.v1 import common_pb2, memory_pb2, save_pb2, search_pb2
 
 NO_MODEL = common_pb2.DEGRADED_REASON_NO_MODEL
 
@@ -162,6 +162,17 @@ def test_g3_a_search_sees_the_past_of_its_actor_and_nothing_else(records):
     answer = answer_of(records.call_tool("search_game_memory", {"text": "wolf"}, tick=7))
     assert [memory["memoryId"] for memory in answer["memories"]] == ["past"]
     assert answer["truncated"] is False
+
+
+def test_the_search_tool_searches_as_the_save_says(daemon, actor):
+    records = Records(daemon.client, actor)
+    records.add(m("near", "wolf", importance=0.2), m("grave", "wolf bread bread bread", importance=0.9))
+    by_importance = search_pb2.RerankOptions(source_order_weight=0, importance_weight=1_000_000)
+    for rerank, order in ((None, ["near", "grave"]), (by_importance, ["grave", "near"])):
+        settings = save_pb2.SaveSettings(rerank=rerank)
+        daemon.client.saves.PutSaveSettings(save_pb2.PutSaveSettingsRequest(save_id=actor.save_id, settings=settings))
+        answer = json.loads(records.call_tool("search_game_memory", {"text": "wolf"}).result_json)
+        assert [memory["memoryId"] for memory in answer["memories"]] == order == records.found("wolf")
 
 
 def test_g4_the_future_is_refused_with_words_that_a_model_understands(records):
@@ -353,3 +364,22 @@ def test_an_age_of_more_ticks_than_a_number_holds_is_told_as_the_most_that_it_ho
     records.add(m("first", "wolf", tick=-(2**63)))
     (hit,) = records.search("wolf", filter=wanted(now=2**63 - 1), explain=True).hits
     assert hit.explanation.age_ticks == 2**63 - 1
+
+
+def said(record_id: str, text: str, ordinal: int, **more):
+    """A turn of a conversation."""
+    return m(record_id, text, conversation_id="by the fire", ordinal=ordinal, **more)
+
+
+def test_several_records_at_one_place_of_a_conversation_are_lent_the_same_and_stop_nobody(records):
+    records.add(said("asked", "wolf", 1), *(said(f"m{n}", "bread", 2) for n in range(3)), said("end", "river", 3))
+    answer = records.search("wolf")
+    assert [hit.record.record_id for hit in answer.hits] == ["asked", "m0", "m1", "m2", "end"]
+    assert len({hit.fused_score for hit in answer.hits[1:4]}) == 1
+
+
+def test_turns_that_are_known_for_different_reasons_stand_beside_each_other(records):
+    teller = records.other("teller")
+    shares = [memory_pb2.Share(recipient=records.actor, kind=memory_pb2.SHARE_KIND_WITNESS)]
+    records.add(said("seen", "wolf", 1, shares=shares), said("told", "bread", 2, audience=["*"]), actor=teller)
+    assert records.found("wolf") == ["seen", "told"]

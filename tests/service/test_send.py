@@ -474,8 +474,9 @@ def test_a_json_answer_that_was_too_long_has_its_whole_room_when_it_is_asked_for
     assert [(cut.what, cut.kept, cut.dropped) for cut in turn.completed.cuts] == [("response", 20, 8)]
 
 
-def test_an_answer_at_its_longest_is_warned_of(game, server):
-    server.play(stream("Once upon", finish="length"))
+@pytest.mark.parametrize("word", ["length", "MAX_TOKENS", "model_length"])
+def test_an_answer_at_its_longest_is_warned_of(game, server, word):
+    server.play(stream("Once upon", finish=word))
     turn = game.send("Tell me.")
     assert (turn.warnings, turn.completed.finish_reason) == (["ANSWER_CUT"], chat_pb2.FINISH_REASON_LENGTH)
 

@@ -210,6 +210,20 @@ def test_half_a_character_in_a_summary_is_no_internal_error(chat, game, writer):
     assert chat.compact(game.actor, strategy=MODEL).summary.text == "They met \ufffd."
 
 
+def test_no_reasoning_stands_in_a_summary(chat, game, writer):
+    writer.standing = stream("<thought>Ada lies.</thought>", "- Ada came")
+    chat.talk(game.actor, 20)
+    assert chat.compact(game.actor, strategy=MODEL).summary.text == "- Ada came"
+
+
+def test_a_writer_that_says_our_own_word_for_nothing_has_written_no_summary(chat, game, writer):
+    writer.standing = stream(" (none)\n")
+    chat.talk(game.actor, 20)
+    done = chat.compact(game.actor, strategy=MODEL)
+    assert done.failure == compaction_pb2.COMPACTION_FAILURE_SUMMARY_BLANK
+    assert "line 0" in done.summary.text
+
+
 def test_a_compaction_too_many_names_the_limit_of_compactions(start_daemon, actor, server, writer):
     daemon = start_daemon("--set", "compaction.max_waiting_compactions=1")
     game = TurnClient(daemon.client, actor, server)

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from sidecar.chat.aim import Routed
 from sidecar.compaction.summariser import CompletionAnswer, Writer
 from sidecar.daemon.chat_rooms import ChatRooms
 from sidecar.daemon.rooms import Rooms
@@ -39,6 +40,8 @@ class Game:
             documents=self.rooms.documents,
             toolbox=self.rooms.toolbox,
             roles=self.rooms.roles,
+            route=lambda role, backend_id: Routed(self.rooms.chat.counters),
+            look=lambda: None,
             find_writer=find,
         )
 

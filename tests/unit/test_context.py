@@ -18,7 +18,7 @@ from sidecar.search.context import (
     similarities_in_context,
 )
 
-PLACES = st.lists(st.tuples(st.sampled_from([ALONE, 0, 1]), st.integers(-4, 12)), max_size=14, unique=True)
+PLACES = st.lists(st.tuples(st.sampled_from([ALONE, 0, 1]), st.integers(-4, 12)), max_size=14)
 NUMBERS = st.floats(-1, 1, allow_nan=False) | st.just(math.nan)
 
 

@@ -1,6 +1,7 @@
 """An OpenAI-compatible server as the source of vectors: addresses, order, and every way to answer wrongly."""
 
 import asyncio
+import gzip
 import json
 import math
 from dataclasses import replace
@@ -128,6 +129,7 @@ def test_prefixes_and_the_key_are_sent_and_part_of_the_identity(server, tmp_path
     got = scene(server, tmp_path, play, **prefixes)
     assert [asked.texts for asked in server.asked[1:]] == [["query: cat"], ["passage: cat"]]
     assert server.asked[-1].headers["authorization"] == "Bearer s3cret"
+    assert server.asked[-1].headers["accept-encoding"] == "identity"
     assert got.identity.version != "1+l2-v1"
 
 
@@ -153,6 +155,15 @@ def redirect(_asked, handler):
     handler.end_headers()
 
 
+def packed(asked, handler):
+    body = gzip.compress(json.dumps({"data": rows(asked)}).encode())
+    handler.send_response(200)
+    handler.send_header("content-encoding", "gzip")
+    handler.send_header("content-length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
 def nothing_ever(server):
     return lambda _asked, _handler: server.ended.wait(30)
 
@@ -160,6 +171,7 @@ def nothing_ever(server):
 BAD = {
     "a status of 500": (lambda asked, handler: answer(handler, b"oops", status=500), Reason.INFERENCE_FAILED),
     "a redirect": (redirect, Reason.INFERENCE_FAILED),
+    "a packed answer": (packed, Reason.INFERENCE_FAILED),
     "half a body": (lambda asked, handler: answer(handler, {"data": rows(asked)}, cut=9), Reason.INFERENCE_FAILED),
     "a hung-up line": (lambda asked, handler: handler.connection.close(), Reason.INFERENCE_FAILED),
     "no JSON": (lambda asked, handler: answer(handler, b"<html>"), Reason.INVALID_OUTPUT),

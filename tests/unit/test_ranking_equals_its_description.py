@@ -27,7 +27,6 @@ ROWS = st.lists(
     ),
     min_size=1,
     max_size=9,
-    unique_by=lambda row: object() if row.conversation is None else (row.conversation, row.ordinal),
 )
 
 
@@ -70,18 +69,18 @@ def test_plain_channels_say_the_same_as_columns(rows, words, weights, floor):
     ordinals = [row.ordinal for row in rows]
     similar = [math.nan if row.similarity is None else row.similarity for row in rows]
     lexicon = lexicon_of(rows)
-    lenders = plain_channels.neighbours(conversations, ordinals)
+    beside = plain_channels.neighbours(conversations, ordinals)
     around = neighbours(np.array(conversations, np.int64), np.array(ordinals, np.int64))
     postings = {
         term: dict(zip(posting.rows.tolist(), posting.counts.tolist(), strict=True))
         for term, posting in lexicon.postings.items()
     }
     plain = plain_channels.words_channels(
-        words, plain_channels.PlainLexicon(postings, lexicon.lengths.tolist()), lenders, weights
-    ) | plain_channels.meaning_channels(similar, lenders, weights, floor=floor)
+        words, plain_channels.PlainLexicon(postings, lexicon.lengths.tolist()), beside, weights
+    ) | plain_channels.meaning_channels(similar, beside, weights, floor=floor)
     columns = words_channels(words, lexicon, around, weights)
     columns |= meaning_channels(np.array(similar), around, weights, floor=floor)
-    assert bool(lenders) == around.exist
+    assert beside.exist == around.exist
     for row in range(len(rows)):
         said = {name: channel.of(row) for name, channel in plain.items()}
         assert said == {name: nearly(channel.of(row)) for name, channel in columns.items()}

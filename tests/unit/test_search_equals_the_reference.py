@@ -41,7 +41,6 @@ class Given:
 @st.composite
 def given_records(draw):
     count = draw(st.integers(0, 12))
-    places = draw(st.permutations(range(12)))
     found = []
     for number in range(count):
         talk = draw(st.sampled_from(["", "", "first", "second"]))
@@ -56,7 +55,7 @@ def given_records(draw):
                     importance=draw(st.sampled_from([0.0, 0.5, 0.51, 1.0])),
                     tags=tuple(sorted(draw(st.sets(st.sampled_from("ab"))))),
                     conversation_id=talk,
-                    ordinal=places[number] if talk else None,
+                    ordinal=draw(st.integers(0, 8)) if talk else None,
                     speaker=draw(st.sampled_from(["", "Ada"])),
                 ),
                 draw(st.none() | st.integers(0, 99)),

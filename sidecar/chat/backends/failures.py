@@ -81,6 +81,8 @@ _OVERFLOW = re.compile(
 )
 # 0: an error that is told with status 200, or in a stream.
 _OVERFLOW_STATUSES = frozenset({0, 400, 413, 422, 500})
+# Why a server says that it stopped, where it could not go on.
+_BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource"})
 # Words of limits that have nothing to do with the length of a prompt.
 _OTHER_LIMITS = re.compile(
     r"rate.?limit|quota|billing|credit|overload|requests? per|tokens per (?:minute|day)|\btpm\b|\brpm\b", re.IGNORECASE
@@ -179,7 +181,8 @@ def _error_of_choice(choices: Any) -> Any:
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
         return None
-    return choice.get("error") or ("error" if choice.get("finish_reason") == "error" else None)
+    finish = choice.get("finish_reason")
+    return choice.get("error") or (finish if isinstance(finish, str) and finish.lower() in _BROKEN_OFF else None)
 
 
 def retry_after(headers: Mapping[str, str]) -> int | None:

@@ -75,6 +75,12 @@ class ReasoningFilter:
         return Shown(shown, taken_back)
 
 
+def without_reasoning(text: str) -> str:
+    """What may be shown of a whole text."""
+    told = ReasoningFilter()
+    return told.feed(text).text + told.finish().text
+
+
 def _tag_begins(text: str) -> int:
     """How many characters at the end may be the start of a tag."""
     tail = text[-_LONGEST:].lower()

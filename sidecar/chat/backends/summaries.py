@@ -14,6 +14,7 @@ from sidecar.chat.backends.client import BackendClient, key_of
 from sidecar.chat.backends.failures import BackendFailed, FailureKind
 from sidecar.chat.backends.known import KnownBackends
 from sidecar.chat.backends.profile import Backend, Kind
+from sidecar.chat.backends.reasoning import without_reasoning
 from sidecar.chat.backends.routing import summary_patterns
 from sidecar.chat.backends.store import BackendStore
 from sidecar.chat.backends.taking_turns import in_order
@@ -132,4 +133,5 @@ class SummaryModels:
                 self._known.limit_window(backend, backend.model, error.failure.window)
             return _GIVEN_UP
         tokens = end.tokens
-        return CompletionAnswer(text, True, tokens.prompt if tokens else 0, tokens.completion if tokens else 0)
+        said = without_reasoning(text)
+        return CompletionAnswer(said, True, tokens.prompt if tokens else 0, tokens.completion if tokens else 0)

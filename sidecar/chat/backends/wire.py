@@ -24,6 +24,7 @@ SYSTEM = "system"
 USER = "user"
 ASSISTANT = "assistant"
 TOOL = "tool"
+_FINISHES = {"max_tokens": "length", "model_length": "length", "safety": "content_filter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Answer:
-    """The end of one answer. ``finish`` is the server's word; empty where the stream just ended."""
+    """The end of one answer. ``finish`` is why it ended, by the wire's words; empty where the stream just ended."""
 
     calls: tuple[WireCall, ...] = ()
     finish: str = ""
@@ -161,7 +162,7 @@ class AnswerParts:
         self._tokens = _tokens(value.get("usage")) or self._tokens
         self._model = _text(value.get("model")) or self._model
         choice = _first(value.get("choices"))
-        self._finish = _text(choice.get("finish_reason")) or self._finish
+        self._finish = _finish(choice.get("finish_reason")) or self._finish
         said = _dict(choice.get("delta")) or _dict(choice.get("message"))
         for piece in _list(said.get("tool_calls")):
             self._take_call(_dict(piece))
@@ -274,6 +275,12 @@ def _tokens(value: Any) -> Tokens | None:
 def _count(value: Any) -> int | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and 0 <= value < 1e12 else None
+
+
+def _finish(value: Any) -> str:
+    """Why the server stopped, by the wire's word where it is known to have another one for it."""
+    word = _text(value)
+    return _FINISHES.get(word.lower(), word)
 
 
 def _content(value: Any) -> str:

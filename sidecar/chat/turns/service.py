@@ -30,7 +30,8 @@ from sidecar.chat.turns.stream import Stream
 from sidecar.chat.turns.tools import TurnTool
 from sidecar.chat.turns.wire import event_to, failure_to, shown_to, turn_from, wordless_turn_from
 from sidecar.errors import InvalidInput, LorekeeperError, Reason
-from sidecar.gen.lorekeeper.v1 import chat_pb2, memory_pb2
+from sidecar.gen.lorekeeper.v1 import chat_pb2
+from sidecar.memory.tool_wire import tool_to
 from sidecar.settings import ChatSettings
 from sidecar.storage.keys import ActorId
 from sidecar.wire import actor_from, state_to
@@ -133,16 +134,7 @@ class TurnService:
         return tools_from(messages, self._parts.roles.get(who.role), path)
 
     def _opening(self, who: ActorId) -> chat_pb2.TurnEvent:
-        tools = [
-            memory_pb2.Tool(
-                name=tool.spec.name,
-                description=tool.spec.description,
-                parameters_json=json.dumps(tool.spec.parameters, ensure_ascii=False),
-                function_json=json.dumps(tool.spec.function(), ensure_ascii=False),
-                mutating=tool.mutating,
-            )
-            for tool in self._parts.toolbox.offered(who)
-        ]
+        tools = list(map(tool_to, self._parts.toolbox.offered(who)))
         opened = chat_pb2.ConversationOpened(tools=tools, role_id=self._parts.roles.get(who.role).role_id)
         return chat_pb2.TurnEvent(sequence=1, conversation_opened=opened)
 

@@ -235,10 +235,11 @@ class Turn:
         return 0
 
     def _fold_later(self, prompt: Prompt) -> bool:
-        if not prompt.snapshot.folded or not self._role.summary.background:
-            return False
-        self._folding.start(self._who, prompt.budget.history)
-        return True
+        """Has folded or archived what left the window; whether the summary will change."""
+        folds = bool(prompt.snapshot.folded) and self._role.summary.background
+        if folds or (prompt.snapshot.left_out and self._role.archive):
+            self._folding.start(self._who, prompt.budget.history)
+        return folds
 
     def _opening(self, recalled: Recalled) -> Opening:
         return Opening(self._parts, self._who, self._role, self._turn, recalled, self._ledger.line_kept)

@@ -1585,7 +1585,7 @@ class HistoryWindow(_message.Message):
     deferred: _builtins.int
     """Folded by later calls only; in bullets until then."""
     left_out: _builtins.int
-    """Left out, and in no summary; the archive has them where it is on."""
+    """Left out, and in no summary; the archive has them where it is on, from the end of a turn or a Compact."""
     @_builtins.property
     def summary(self) -> _common_pb2.TokenCount:
         """Tokens of the summary that is sent."""

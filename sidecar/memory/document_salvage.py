@@ -9,7 +9,7 @@ from pathlib import Path
 from sidecar.memory.document import Document, Version
 from sidecar.memory.document_form import document_from_json, document_to_json, version_from_json
 from sidecar.storage.check import Finding, keep_and_replace
-from sidecar.storage.disk import Disk
+from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.json_file import dump, read_json
 
 _BEGINNING = '{"version":'
@@ -23,7 +23,7 @@ def check_document(disk: Disk, path: Path) -> Iterator[Finding]:
     except Exception as error:
         found = salvaged(disk.read(path))
         yield Finding(
-            file=path.relative_to(disk.root).as_posix(),
+            file=shown_path(disk, path),
             problem=f"the document cannot be read ({type(error).__name__})",
             remedy=_remedy(found),
             mend=lambda: _mend(disk, path, found),
