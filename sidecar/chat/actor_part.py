@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -59,6 +60,17 @@ class ConversationPart:
         """Forget what is in memory of a save whose files were exchanged."""
         for store in self._stores:
             store.exchanged(save)
+
+    @contextmanager
+    def staying(self, save: str) -> Iterator[None]:
+        """What lives in this process only outlives an exchange of the save's files that leaves the conversations of
+        its actors as they are. Nobody else uses the save meanwhile."""
+        histories, summaries = self._histories.of_process(save), self._summaries.of_process(save)
+        try:
+            yield
+        finally:
+            self._histories.take_back(histories)
+            self._summaries.take_back(summaries)
 
     def save_erased(self, save: str) -> None:
         """Forget what is in memory of a save that is erased."""

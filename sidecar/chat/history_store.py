@@ -137,6 +137,16 @@ class HistoryStore:
         """The actors with rows that live in this process only."""
         return self._opened.unstored()
 
+    def of_process(self, save: str) -> dict[ActorId, OpenHistory]:
+        """Those of a save, as they are in memory, for :meth:`take_back`."""
+        found = ((who, self._opened.get(who)) for who in self.unstored() if who.save == save)
+        return {who: opened for who, opened in found if opened is not None}
+
+    def take_back(self, histories: Mapping[ActorId, OpenHistory]) -> None:
+        """Have in memory what was there before the files of a save were exchanged, their own being the same."""
+        for who, opened in histories.items():
+            self._opened.keep(who, opened)
+
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._opened.drop(who)

@@ -136,6 +136,14 @@ class SummaryStore:
         """The actors whose summaries live in this process only."""
         return list(self._session)
 
+    def of_process(self, save: str) -> dict[ActorId, Summary]:
+        """Those of a save, for :meth:`take_back`."""
+        return {who: summary for who, summary in list(self._session.items()) if who.save == save}
+
+    def take_back(self, summaries: Mapping[ActorId, Summary]) -> None:
+        """Have in memory what was there before the files of a save were exchanged, their own being the same."""
+        self._session.update(summaries)
+
     def erased(self, who: ActorId) -> None:
         """Forget what is in memory: the folder is gone or was exchanged."""
         self._session.pop(who, None)

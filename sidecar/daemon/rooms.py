@@ -293,6 +293,7 @@ class Rooms:
             actor_files=lambda: self.actor_files,
             vectors=lambda: self.search.vector_erasure,
             unstored=lambda: self.chat.part.unstored(),
+            staying=lambda save: self.chat.part.staying(save),
             settings_changed=lambda save: self.records.settings_changed(save),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,12 +37,14 @@ class SaveRooms:
         actor_files: Callable[[], ActorFiles],
         vectors: Callable[[], Vectors],
         unstored: Callable[[], Iterable[ActorId]],
+        staying: Callable[[str], AbstractContextManager[None]],
         settings_changed: Callable[[str], None],
     ) -> None:
         """``settings_changed`` is told of each save whose settings were replaced; ``unstored`` tells the actors of whom
-        something lives in this process only."""
+        something lives in this process only, and ``staying`` keeps that of a save while its files are exchanged."""
         self._ground = ground
         self._unstored = unstored
+        self._staying = staying
         self._settings_changed = settings_changed
         self._gate = gate
         self._open_parts = parts
@@ -172,7 +175,14 @@ class SaveRooms:
         return TransferService(
             disk=self._ground.disk,
             files=self.files,
-            importer=Importer(self._ground.disk, self.files, self._ground.saves, self._ground.config.saves),
+            importer=Importer(
+                self._ground.disk,
+                self.files,
+                self._ground.saves,
+                self._ground.config.saves,
+                unstored=self._unstored,
+                staying=self._staying,
+            ),
             foreign={
                 save_pb2.IMPORT_FORMAT_COREAI: foreign.coreai,
                 save_pb2.IMPORT_FORMAT_OPENGAMEAGENT: foreign.opengameagent,

@@ -109,7 +109,7 @@ class ActorFiles:
         removed, texts = self.measure(who), self._vectors.doomed(who.save, who)
         if dry_run:
             return removed and removed | {"vectors": len(texts)}
-        if removed is not None:
+        if removed is not None and self._saves.exists(who.save):
             self._saves.changed(who.save)
         vectors = self._vectors.remove(who.save, texts)
         try:

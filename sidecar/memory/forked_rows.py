@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sidecar.memory.records import content_hash, record_of
+from sidecar.memory.records import Record, content_hash, record_of, record_row
 from sidecar.storage.timelines import read_as
 
 Row = Mapping[str, Any]
@@ -24,6 +24,13 @@ def as_read(row: Row, timelines: Mapping[str, str], save: str) -> Row:
             changed["record"]["shares"] = [_retimed(share, timelines) for share in row["record"]["shares"]]
         changed["hash"] = content_hash(record_of(changed["record"], save))
     return changed
+
+
+def as_meant(record: Record, timelines: Mapping[str, str], save: str) -> Record:
+    """A record that is added to a fork: its moments of an old timeline are moments of the one that it goes on on."""
+    if not timelines:
+        return record
+    return record_of(as_read({"op": "add", "record": record_row(record)}, timelines, save)["record"], save)
 
 
 def _retimed(value: Row, timelines: Mapping[str, str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from sidecar.diagnostics import Report
 from sidecar.errors import AlreadyExists, LimitReached, NotFound, NotReady, Reason
+from sidecar.memory.forked_rows import as_meant
 from sidecar.memory.open_owner import FILE, OpenOwner
 from sidecar.memory.open_save import OpenSave
 from sidecar.memory.open_saves import OpenSaves
@@ -289,9 +290,10 @@ class RecordStore:
     ) -> Written:
         """Add records of locked owners."""
         fresh: dict[OpenOwner, dict[str, _New]] = {owner: {} for owner in owners.values()}
+        meant = [(who, as_meant(record, opened.timelines, who.save)) for who, record in batch]
         added = [
             _decided(owners[who], record, fresh[owners[who]], field.format(place), asked)
-            for place, (who, record) in enumerate(batch)
+            for place, (who, record) in enumerate(meant)
         ]
         written = {owner: list(records.values()) for owner, records in fresh.items() if records}
         if written:

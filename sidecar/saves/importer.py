@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -21,7 +22,7 @@ from sidecar.settings import SavesSettings
 from sidecar.storage.disk import Disk
 from sidecar.storage.format import open_format
 from sidecar.storage.json_file import read_json, write_json
-from sidecar.storage.keys import DEFAULT_SAVE, checked_id, save_folder
+from sidecar.storage.keys import DEFAULT_SAVE, ActorId, actor_folder, checked_id, save_folder
 from sidecar.storage.save_state import SaveAbout, SaveState, SaveStates, about_from_json
 
 _BEFORE = Wish(name="before an import", kind=Kind.SAFETY)
@@ -69,11 +70,24 @@ class Imported:
 class Importer:
     """Prepares below a workplace of its own; nothing else is touched until :meth:`put`."""
 
-    def __init__(self, disk: Disk, files: SaveFiles, states: SaveStates, limits: SavesSettings) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        files: SaveFiles,
+        states: SaveStates,
+        limits: SavesSettings,
+        *,
+        unstored: Callable[[], Iterable[ActorId]],
+        staying: Callable[[str], AbstractContextManager[None]],
+    ) -> None:
+        """``unstored`` tells the actors of whom something lives in this process only, which is ``staying`` while the
+        files of a save are exchanged for those with more in them."""
         self._disk = disk
         self._files = files
         self._states = states
         self._limits = limits
+        self._unstored = unstored
+        self._staying = staying
 
     def workplace(self) -> Path:
         """A new folder to prepare in; give it back with :meth:`leave`."""
@@ -145,7 +159,7 @@ class Importer:
         try:
             copy = place / "merged"
             self._disk.clone(self._files.layout.live(prepared.save), copy)
-            taken, skipped = merge(self._disk, copy, prepared.folder)
+            taken, skipped = merge(self._disk, copy, prepared.folder, talking=self._talking(prepared.save))
         finally:
             self.leave(place)
         return Imported(taken, [*prepared.skipped, *skipped])
@@ -157,12 +171,16 @@ class Importer:
 
         def add_to(staged: Path) -> None:
             self._disk.clone(self._files.layout.live(save), staged)
-            merged.append(merge(self._disk, staged, prepared.folder))
+            merged.append(merge(self._disk, staged, prepared.folder, talking=self._talking(save)))
             self._files.stamp(staged, save, SaveState(state.revision + 1, state.epoch), about)
 
-        self._files.exchange(save, add_to, None)
+        with self._staying(save):
+            self._files.exchange(save, add_to, None)
         ((taken, skipped),) = merged
         return Imported(taken, [*prepared.skipped, *skipped])
+
+    def _talking(self, save: str) -> set[str]:
+        return {actor_folder(self._disk.root, who).name for who in self._unstored() if who.save == save}
 
     def _move(self, prepared: Prepared, staged: Path, state: SaveState) -> None:
         self._disk.rename(prepared.folder, staged)

@@ -8,6 +8,7 @@ messages are numbered in their own save, and two lives are not one conversation.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,14 @@ _RECORDS = "records.jsonl"
 _CONVERSATION = ("history.jsonl", "summary.json")
 
 
-def merge(disk: Disk, target: Path, source: Path) -> tuple[Counter[str], list[Skipped]]:
-    """Add what lies in ``source`` to ``target``, both in the form of a save's folder; ``source`` is used up."""
-    merged = _Merged(disk, Counter(), [])
+def merge(
+    disk: Disk, target: Path, source: Path, *, talking: Collection[str] = ()
+) -> tuple[Counter[str], list[Skipped]]:
+    """Add what lies in ``source`` to ``target``, both in the form of a save's folder; ``source`` is used up.
+
+    ``talking`` are the names of the folders of actors whose conversation is in no file.
+    """
+    merged = _Merged(disk, Counter(), [], talking)
     for name in disk.names(source):
         if disk.is_folder(source / name):
             merged.add_actor(target / name, source / name)
@@ -42,10 +48,11 @@ class _Merged:
     disk: Disk
     taken: Counter[str]
     skipped: list[Skipped]
+    talking: Collection[str]
 
     def add_actor(self, target: Path, source: Path) -> None:
         self.disk.make_folder(target)
-        talked = any(self.disk.exists(target / name) for name in _CONVERSATION)
+        talked = source.name in self.talking or any(self.disk.exists(target / name) for name in _CONVERSATION)
         for name in self.disk.names(source):
             shown = f"{source.name}/{name}"
             if talked and name in _CONVERSATION and not self.disk.exists(target / name):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from sidecar.errors import InvalidInput, Reason
+from sidecar.errors import InvalidInput, NotFound, Reason
 from sidecar.gen.lorekeeper.v1 import save_pb2
 from sidecar.saves.access import SaveAccess
 from sidecar.saves.answers import Answers, Request
@@ -145,16 +146,18 @@ class SaveService:
         expected = request.expected_epoch if request.HasField("expected_epoch") else None
         wish = Wish("before a restore", None, {}, Kind.SAFETY, asked.key, asked.content)
 
-        def restore() -> tuple[Checkpoint, Checkpoint | None]:
-            if (safety := self._made_for(save, asked)) is not None:
+        def restore() -> tuple[Checkpoint | None, Checkpoint | None]:
+            if (safety := self._made_for(save, asked)) is None:
+                return self._files.restore(save, checkpoint_id, wish, expected_epoch=expected)
+            with suppress(NotFound):  # which may be so since, and changes nothing of what was done
                 return self._files.checkpoints.get(save, checkpoint_id), safety
-            return self._files.restore(save, checkpoint_id, wish, expected_epoch=expected)
+            return None, safety
 
         (restored, safety), ended = await self._access.alone(save, context, restore)
         self._access.later(self._files.sweep)
         return save_pb2.RestoreCheckpointResponse(
             save=state_to(self._states.state(save)),
-            restored=checkpoint_to(restored),
+            restored=None if restored is None else checkpoint_to(restored),
             safety=None if safety is None else checkpoint_to(safety),
             ended=ended,
             duration_ms=_milliseconds(began),

@@ -67,6 +67,10 @@ class SaveStates:
         opened = self._known(save)
         return SaveState(opened.revision, opened.epoch) if opened else SaveState()
 
+    def exists(self, save: str) -> bool:
+        """Whether anything was ever stored in the save."""
+        return self._known(save) is not None
+
     def about(self, save: str) -> SaveAbout:
         """What is known of the save besides its state."""
         opened = self._known(save)

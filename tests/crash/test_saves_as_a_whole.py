@@ -1,5 +1,5 @@
-"""Random edits, records, checkpoints, restores, forks and erasures against a plain model of all saves, with kills in
-between: every read agrees at every step."""
+"""Random edits, records, talk, checkpoints, restores, forks, exports, imports and erasures against a plain model of all
+saves, with kills in between: every read agrees at every step."""
 
 from __future__ import annotations
 
@@ -36,18 +36,28 @@ def who(save, actor):
 
 
 def empty():
-    return {"document": "", "versions": 0, "records": {}, "messages": []}
+    return {"document": "", "versions": 0, "records": {}, "messages": [], "whispers": set()}
+
+
+def stored(memories):
+    """What of them survives the process."""
+    kept = copy.deepcopy(memories)
+    for memory in kept.values():
+        memory["messages"] = [text for text in memory["messages"] if text not in memory["whispers"]]
+        memory["whispers"] = set()
+    return kept
 
 
 class Saves(RuleBasedStateMachine):
     """``model[save][actor]`` is what each remembers."""
 
-    checkpoints = Bundle("checkpoints")
+    checkpoints, files = Bundle("checkpoints"), Bundle("files")
 
     def __init__(self):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.daemon = DaemonProcess(self.folder / "data", stderr=self.folder / "stderr.txt").start()
+        every_safety = ("--set", "saves.kept_safety_checkpoints=100")
+        self.daemon = DaemonProcess(self.folder / "data", *every_safety, stderr=self.folder / "stderr.txt").start()
         self.model = {}
         self.kept = {}
         self.epochs = {}
@@ -92,10 +102,24 @@ class Saves(RuleBasedStateMachine):
         self.chat.AppendMessages(chat_pb2.AppendMessagesRequest(actor=who(save, actor), messages=[message]))
         self.memory(save, actor)["messages"].append(text)
 
+    @rule(save=saves, actor=actors, text=texts)
+    def whisper(self, save, actor, text):
+        """What is said in this process only, where there is a save."""
+        if actor not in self.model.get(save, {}):
+            return
+        memory = self.memory(save, actor)
+        said = f"{text} {len(memory['whispers'])}"
+        request = chat_pb2.AppendMessagesRequest(
+            actor=who(save, actor), messages=[chat_pb2.NewMessage(role="user", content=said)], persist=False
+        )
+        self.chat.AppendMessages(request)
+        memory["messages"].append(said)
+        memory["whispers"].add(said)
+
     @rule(target=checkpoints, save=saves)
     def keep(self, save):
         made = self.client.saves.CreateCheckpoint(save_pb2.CreateCheckpointRequest(save_id=save)).checkpoint
-        self.kept[made.checkpoint_id] = save, copy.deepcopy(self.model.setdefault(save, {}))
+        self.kept[made.checkpoint_id] = save, stored(self.model.setdefault(save, {}))
         return made.checkpoint_id
 
     @rule(target=checkpoints, checkpoint=checkpoints)
@@ -107,7 +131,7 @@ class Saves(RuleBasedStateMachine):
         answer = self.client.saves.RestoreCheckpoint(request)
         assert answer.save.epoch > self.epochs.get(save, -1)
         self.epochs[save] = answer.save.epoch
-        self.kept[answer.safety.checkpoint_id] = save, self.model[save]
+        self.kept[answer.safety.checkpoint_id] = save, stored(self.model[save])
         self.model[save] = copy.deepcopy(then)
         return answer.safety.checkpoint_id
 
@@ -125,7 +149,7 @@ class Saves(RuleBasedStateMachine):
         if save not in self.model or new in self.model:
             return
         self.client.saves.ForkSave(save_pb2.ForkSaveRequest(save_id=save, new_save_id=new))
-        self.model[new] = copy.deepcopy(self.model[save])
+        self.model[new] = stored(self.model[save])
 
     @rule(save=saves)
     def erase(self, save):
@@ -145,6 +169,41 @@ class Saves(RuleBasedStateMachine):
     def kill(self):
         self.daemon.kill()
         self.daemon.start()
+        self.model = {save: stored(memories) for save, memories in self.model.items()}
+
+    @rule(target=files, save=saves)
+    def export(self, save):
+        if save not in self.model:
+            return multiple()
+        messages = self.client.saves.ExportSave(save_pb2.ExportSaveRequest(save_id=save))
+        return b"".join(message.chunk for message in messages), stored(self.model[save])
+
+    def take_in(self, data, save, conflict):
+        header = save_pb2.ImportHeader(save_id=save, conflict=conflict)
+        messages = [save_pb2.ImportSaveRequest(header=header), save_pb2.ImportSaveRequest(chunk=data)]
+        return self.client.saves.ImportSave(iter(messages))
+
+    @rule(file=files, save=saves)
+    def replace(self, file, save):
+        data, then = file
+        answer = self.take_in(data, save, save_pb2.IMPORT_CONFLICT_REPLACE)
+        if answer.safety.checkpoint_id:
+            assert answer.save.epoch > self.epochs.get(save, -1)
+            self.epochs[save] = answer.save.epoch
+            self.kept[answer.safety.checkpoint_id] = save, stored(self.model[save])
+        self.model[save] = copy.deepcopy(then)
+
+    @rule(file=files, save=saves)
+    def merge(self, file, save):
+        data, then = file
+        self.take_in(data, save, save_pb2.IMPORT_CONFLICT_MERGE)
+        self.model.setdefault(save, {})
+        for actor, came in copy.deepcopy(then).items():
+            memory = self.memory(save, actor)
+            if not memory["versions"]:
+                memory |= {"document": came["document"], "versions": came["versions"]}
+            memory["records"] = came["records"] | memory["records"]
+            memory["messages"] = memory["messages"] or came["messages"]
 
     @invariant()
     def every_read_agrees(self):

@@ -186,6 +186,18 @@ def test_a_repeated_restore_with_the_same_key_happens_once(client, save, mira):
     assert client.text(mira) == "after the restore"
 
 
+def test_a_repeated_restore_happens_once_also_where_its_checkpoint_went_with_it(start_daemon, save, mira):
+    """The oldest safety checkpoint is no longer kept once what it replaces is one."""
+    client = start_daemon("--set", "saves.kept_safety_checkpoints=1").client
+    client.write(mira, "one")
+    oldest = restore(client, save, checkpoint(client, save).checkpoint.checkpoint_id).safety.checkpoint_id
+    first = restore(client, save, oldest, idempotency_key="k")
+    client.write(mira, "went on")
+    again = restore(client, save, oldest, idempotency_key="k")
+    assert (again.safety, again.save.epoch) == (first.safety, first.save.epoch)
+    assert client.text(mira) == "went on"
+
+
 def test_a_repeat_is_known_after_a_kill(daemon, save, mira):
     kept = checkpoint(daemon.client, save, idempotency_key="k").checkpoint
     first = restore(daemon.client, save, kept.checkpoint_id, idempotency_key="r")

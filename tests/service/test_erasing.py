@@ -219,3 +219,5 @@ def test_a_save_is_forgotten_also_where_it_has_no_files(daemon):
     erased = daemon.client.saves.EraseSave(save_pb2.EraseSaveRequest(save_id="doomed"))
     assert (erased.existed, erased.erased.messages) == (True, 3)
     assert (len(chat.texts(doomed)), len(chat.texts(other))) == (0, 3)
+    daemon.client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=other))
+    assert list(daemon.client.saves.ListSaves(save_pb2.ListSavesRequest()).saves) == []

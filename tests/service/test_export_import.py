@@ -204,6 +204,22 @@ def test_a_merge_keeps_one_conversation_whole_and_never_mixes_two(client, save, 
     assert fresh.taken["messages"] == 1
 
 
+def test_a_merge_leaves_what_is_said_in_this_process_only(client, save, exported):
+    chat, wolf = Chat(client), common_pb2.Actor(save_id=save, actor_id="wolf")
+    chat.append(mira(save), ("user", "the old history"), persist=True)
+    data = export(client, save)[1]
+    client.memory.EraseActor(memory_pb2.EraseActorRequest(actor=mira(save)))
+    chat.append(mira(save), ("user", "said a moment ago"), persist=False)
+    chat.talk(wolf, 40, persist=False)
+    assert chat.compact(wolf).compacted
+    before = chat.messages(wolf), chat.summary(wolf)
+    for dry_run in (True, False):
+        answer = take_in(client, data, save_id=save, conflict=save_pb2.IMPORT_CONFLICT_MERGE, dry_run=dry_run)
+        assert [item.kind for item in answer.skipped] == ["history"]
+    assert chat.texts(mira(save)) == ["said a moment ago"]
+    assert (chat.messages(wolf), chat.summary(wolf)) == before
+
+
 def test_a_merged_record_is_known_to_everyone_it_was_shared_with(client, save, exported):
     wolf = common_pb2.Actor(save_id=save, actor_id="wolf")
     share = memory_pb2.Share(recipient=wolf, kind=memory_pb2.SHARE_KIND_WITNESS)

@@ -170,6 +170,27 @@ def test_a_fork_goes_on_on_its_own_timeline(client, names):
     assert found(new + " again", "world 3") == dict.fromkeys(("past", "present", "dream"), "world 3")
 
 
+def test_a_record_of_an_old_clock_lies_on_the_timeline_of_the_fork_at_once_and_may_be_sent_again(daemon):
+    old, new = "old", "new"
+    daemon.client.write(mira(old), "one")
+    fork(daemon.client, old, new, new_timeline_id="world 2", old_timeline_id="world")
+    record = memory_pb2.NewRecord(
+        record_id="r",
+        scope="personal",
+        kind=memory_pb2.RECORD_KIND_EVENT,
+        moment=common_pb2.Moment(timeline_id="world", tick=4),
+        expires_at=common_pb2.Moment(timeline_id="world", tick=9),
+    )
+    request = memory_pb2.AddRecordsRequest(actor=mira(new), records=[record])
+    daemon.client.memory.AddRecords(request)
+    for _ in range(2):
+        read = daemon.client.memory.GetRecord(memory_pb2.GetRecordRequest(actor=mira(new), record_id="r")).record
+        assert (read.moment.timeline_id, read.expires_at.timeline_id) == ("world 2", "world 2")
+        again = daemon.client.memory.AddRecords(request).records
+        assert [one.outcome for one in again] == [memory_pb2.ADD_OUTCOME_UNCHANGED]
+        daemon.restart()
+
+
 def say(client, save, content, timeline, tick):
     said = chat_pb2.NewMessage(role="user", content=content, moment=common_pb2.Moment(timeline_id=timeline, tick=tick))
     request = chat_pb2.AppendMessagesRequest(actor=mira(save), messages=[said], persist=True)
