@@ -10,7 +10,7 @@ import pytest
 import sidecar
 
 PACKAGE = Path(sidecar.__file__).parent
-FLOORS = [{"storage"}, {"embedding"}, {"compaction", "search", "memory"}, {"chat"}, {"saves"}, {"daemon"}, {"cli"}]
+FLOORS = [["storage"], ["embedding"], ["compaction", "search", "memory"], ["chat"], ["saves"], ["daemon"], ["cli"]]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 

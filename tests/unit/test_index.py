@@ -319,8 +319,8 @@ def test_words_that_are_taken_away_meanwhile_make_no_text_unused(house, monkeypa
     texts = [text for _, text in index.texts()][:5]
     looked_at = index._database.run
 
-    def look_and_take_away(work):
-        answer = looked_at(work)
+    def look_and_take_away(work, **how):
+        answer = looked_at(work, **how)
         looked_at(lambda database: database.executescript("DELETE FROM words; UPDATE owners SET size = -1"))
         return answer
 
