@@ -51,12 +51,20 @@ class SaveAccess:
         """The answer of work while no file of the save changes."""
         return await self._workers.to_the_end(self._still(save, self._patience(context), work))
 
-    async def alone(self, save: str, context: Any, work: Callable[[], T]) -> tuple[T, int]:
-        """The answer of work while nobody uses the save, and how many calls were ended for it."""
+    async def alone(
+        self, save: str, context: Any, work: Callable[[], T], *, check: Callable[[], object] | None = None
+    ) -> tuple[T, int]:
+        """The answer of work while nobody uses the save, and how many calls were ended for it. ``check`` raises before
+        any is, where the work would be refused."""
+        if check is not None:
+            await self.together(save, context, check)
         return await self._workers.to_the_end(self._alone(save, self._patience(context), work))
 
-    async def forking(self, source: str, new: str, context: Any, work: Callable[[], T]) -> T:
-        """The answer of work while one save stands still and nobody uses the other."""
+    async def forking(
+        self, source: str, new: str, context: Any, work: Callable[[], T], *, check: Callable[[], object]
+    ) -> T:
+        """The answer of work while one save stands still and nobody uses the other; ``check`` as for :meth:`alone`."""
+        await self.together(new, context, check)
         return await self._workers.to_the_end(self._forking(source, new, self._patience(context), work))
 
     def later(self, work: Callable[[], None]) -> None:

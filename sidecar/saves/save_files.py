@@ -166,6 +166,14 @@ class SaveFiles:
     ) -> tuple[Checkpoint, Checkpoint | None]:
         """Make the save what it was; the checkpoint, and what the save was before (None: its folder was gone). Raises
         Stale, NotFound, NotReady, Corrupt."""
+        checkpoint, state = self.restorable(save, checkpoint_id, expected_epoch=expected_epoch)
+        safety = self.exchange(save, lambda staged: self._take(checkpoint, staged, state), wish)
+        return checkpoint, safety
+
+    def restorable(
+        self, save: str, checkpoint_id: str, *, expected_epoch: int | None = None
+    ) -> tuple[Checkpoint, SaveState]:
+        """What a restore would bring back, and where the save stands now. Raises Stale, NotFound, Corrupt."""
         checkpoint = self.checkpoints.get(save, checkpoint_id)
         state = self.last_state(save)
         if expected_epoch is not None and expected_epoch != state.epoch:
@@ -175,8 +183,7 @@ class SaveFiles:
                 field="expected_epoch",
                 current_epoch=state.epoch,
             )
-        safety = self.exchange(save, lambda staged: self._take(checkpoint, staged, state), wish)
-        return checkpoint, safety
+        return checkpoint, state
 
     def exchange(self, save: str, prepare: Callable[[Path], None], wish: Wish | None) -> Checkpoint | None:
         """Put what ``prepare`` makes in the place of the save. What it was is kept as ``wish`` says, or not (None)."""
@@ -219,6 +226,15 @@ class SaveFiles:
     def fork(self, fork: Fork) -> Method:
         """Make a new save, unless this very call made it before a kill. Raises AlreadyExists, NotFound, NotReady,
         Corrupt."""
+        if (method := self.forked(fork)) is not None:
+            return method
+        methods: list[Method] = []
+        self.exchange(fork.save, lambda staged: methods.append(self._fork_into(staged, fork)), None)
+        return methods[0]
+
+    def forked(self, fork: Fork) -> Method | None:
+        """How this very call made the save before a kill; None where it can be made now. Raises AlreadyExists,
+        NotFound."""
         if (method := self._forked_before(fork)) is not None:
             return method
         if self.exists(fork.save):
@@ -228,9 +244,7 @@ class SaveFiles:
                 field="new_save_id",
             )
         self.require(fork.source)
-        methods: list[Method] = []
-        self.exchange(fork.save, lambda staged: methods.append(self._fork_into(staged, fork)), None)
-        return methods[0]
+        return None
 
     def snapshot(self, save: str, checkpoint_id: str, target: Path) -> Checkpoint | None:
         """Make ``target`` hold what the save is now, or was at a checkpoint (which is returned). Raises NotFound,

@@ -153,7 +153,11 @@ class SaveService:
                 return self._files.checkpoints.get(save, checkpoint_id), safety
             return None, safety
 
-        (restored, safety), ended = await self._access.alone(save, context, restore)
+        def check() -> None:
+            if self._made_for(save, asked) is None:
+                self._files.restorable(save, checkpoint_id, expected_epoch=expected)
+
+        (restored, safety), ended = await self._access.alone(save, context, restore, check=check)
         self._access.later(self._files.sweep)
         return save_pb2.RestoreCheckpointResponse(
             save=state_to(self._states.state(save)),
@@ -199,7 +203,13 @@ class SaveService:
             if not known.HasField("info"):
                 known.info.CopyFrom(await self._access.together(fork.save, context, lambda: self._info(fork.save)))
             return known
-        method = await self._access.forking(fork.source, fork.save, context, lambda: self._files.fork(fork))
+        method = await self._access.forking(
+            fork.source,
+            fork.save,
+            context,
+            lambda: self._files.fork(fork),
+            check=lambda: self._files.forked(fork),
+        )
         info = await self._access.together(fork.save, context, lambda: self._info(fork.save))
         response = save_pb2.ForkSaveResponse(
             save=info.save, info=info, method=method_to(method), duration_ms=_milliseconds(began)

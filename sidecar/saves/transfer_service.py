@@ -153,7 +153,12 @@ class TransferService:
         if header.dry_run:
             imported = await self._access.still(save, context, lambda: self._importer.compare(prepared, conflict))
         else:
-            imported, _ = await self._access.alone(save, context, lambda: self._importer.put(prepared, conflict))
+            imported, _ = await self._access.alone(
+                save,
+                context,
+                lambda: self._importer.put(prepared, conflict),
+                check=lambda: self._importer.check(save, conflict),
+            )
         facts = await self._access.together(save, context, lambda: self._facts(save))
         return self._response(imported, facts, began)
 

@@ -76,6 +76,28 @@ def test_a_turn_that_waits_for_its_model_ends_and_stores_nothing(daemon, game, s
         daemon.restart()
 
 
+def test_a_refused_restore_fork_or_import_ends_no_turn(daemon, game, server):
+    saves, kept = daemon.client.saves, checkpoint(daemon.client)
+    exported = [each.chunk for each in saves.ExportSave(save_pb2.ExportSaveRequest(save_id="slot"))]
+    messages = [save_pb2.ImportSaveRequest(header=save_pb2.ImportHeader())]  # as the save that it was
+    messages += [save_pb2.ImportSaveRequest(chunk=chunk) for chunk in exported if chunk]
+    restored = save_pb2.RestoreCheckpointRequest(save_id="slot", checkpoint_id=kept.checkpoint_id, expected_epoch=7)
+    forked = save_pb2.ForkSaveRequest(save_id="slot", new_save_id="slot")
+    gate = server.gate()
+    server.play(stream("Well", gate, " met."))
+    turn = game.start("Hello")
+    assert next(turn).event.HasField("started")
+    refused = [
+        failure(lambda: saves.RestoreCheckpoint(restored)).reason,
+        failure(lambda: restore(daemon.client, save_pb2.Checkpoint(checkpoint_id="none"))).reason,
+        failure(lambda: saves.ForkSave(forked)).reason,
+        failure(lambda: saves.ImportSave(iter(messages))).reason,
+    ]
+    assert refused == ["EPOCH_MISMATCH", "CHECKPOINT_NOT_FOUND", "SAVE_EXISTS", "SAVE_EXISTS"]
+    gate.open()
+    assert list(turn)[-1].event.completed.text == "Well met."
+
+
 def test_a_turn_whose_game_does_not_read_its_answer_ends_too(daemon, game, server):
     kept = checkpoint(daemon.client)
     server.play(stream(*[f"{FUTURE} {'long ' * 20_000}"] * 150, server.gate()))
