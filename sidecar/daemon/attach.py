@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from pathlib import Path
 
@@ -34,7 +36,7 @@ def own_or_attach(folder: Path, *, seconds: float) -> FolderLock | Handshake:
     while True:
         owned = lock.acquire()
         handshake = read_file(folder)
-        if handshake is not None and is_serving(handshake):
+        if handshake is not None and (not owned or _may_live(handshake)) and is_serving(handshake):
             lock.release()
             return handshake
         if owned:
@@ -42,6 +44,19 @@ def own_or_attach(folder: Path, *, seconds: float) -> FolderLock | Handshake:
         if time.monotonic() >= deadline:
             raise StillOwned(handshake.pid if handshake else None)
         time.sleep(_PAUSE_SECONDS)
+
+
+def _may_live(handshake: Handshake) -> bool:
+    """Whether the daemon that wrote it may be there although its lock is free; a start after a crash asks nobody."""
+    if sys.platform == "win32":
+        return False  # nobody removes the file of a lock that is held
+    try:
+        os.kill(handshake.pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def is_serving(handshake: Handshake) -> bool:
