@@ -42,10 +42,8 @@ def running(data_dir: Path) -> Handshake | None:
 
     None also where one that was killed left it: nobody would answer until the time is up.
     """
-    import psutil
-
     found = read_file(data_dir)
-    return found if found is not None and psutil.pid_exists(found.pid) else None
+    return found if found is not None and found.lives() else None
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from pathlib import Path
 
@@ -29,14 +27,15 @@ def own_or_attach(folder: Path, *, seconds: float) -> FolderLock | Handshake:
     """The lock, if this process owns the folder now, or the handshake of the daemon that does and that serves.
 
     Both owner and handshake are asked again and again, since the owner may be starting or ending. A daemon that serves
-    is the owner also where somebody has removed the file of its lock. Raises StillOwned after ``seconds``.
+    is the owner also where somebody has removed the file of its lock; one that was killed is not asked. Raises
+    StillOwned after ``seconds``.
     """
     lock = FolderLock(folder)
     deadline = time.monotonic() + seconds
     while True:
         owned = lock.acquire()
         handshake = read_file(folder)
-        if handshake is not None and (not owned or _may_live(handshake)) and is_serving(handshake):
+        if handshake is not None and (not owned or handshake.lives()) and is_serving(handshake):
             lock.release()
             return handshake
         if owned:
@@ -44,19 +43,6 @@ def own_or_attach(folder: Path, *, seconds: float) -> FolderLock | Handshake:
         if time.monotonic() >= deadline:
             raise StillOwned(handshake.pid if handshake else None)
         time.sleep(_PAUSE_SECONDS)
-
-
-def _may_live(handshake: Handshake) -> bool:
-    """Whether the daemon that wrote it may be there although its lock is free; a start after a crash asks nobody."""
-    if sys.platform == "win32":
-        return False  # nobody removes the file of a lock that is held
-    try:
-        os.kill(handshake.pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
 
 
 def is_serving(handshake: Handshake) -> bool:

@@ -36,6 +36,15 @@ class Handshake:
         """The folder as an answer can tell it: what is no UTF-8 in its name is U+FFFD."""
         return os.fsencode(self.data_dir).decode("utf-8", "replace")
 
+    def lives(self) -> bool:
+        """Whether there is a process of its number: none after a kill, unless the number was given to another."""
+        import psutil
+
+        try:
+            return psutil.pid_exists(self.pid)
+        except OverflowError:  # a number that no process has
+            return False
+
     def line(self, *, reused: bool = False) -> str:
         """One line of JSON, without the line break."""
         value = {"lorekeeper": PROTOCOL, **{name: told for name, told in asdict(self).items() if told != ""}}
