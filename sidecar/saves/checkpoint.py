@@ -52,6 +52,10 @@ class Wish:
     request: str = ""
 
 
+# In place of a count of files: something is being erased from it, or was when the daemon was killed.
+UNKNOWN = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """``created`` in Unix seconds; ``bytes`` and ``files`` as they lay in the save's folder."""
@@ -67,6 +71,10 @@ class Checkpoint:
     files: int
     bytes: int
     rewritten: bool = False
+
+    def holds(self, measured: Measured) -> bool:
+        """Whether these are the files that were kept, as far as that is known."""
+        return self.files == UNKNOWN or (measured.files, measured.bytes) == (self.files, self.bytes)
 
     @property
     def newest_first(self) -> str:

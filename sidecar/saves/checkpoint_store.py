@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sidecar.errors import Corrupt, LimitReached, LorekeeperError, NotFound, NotReady, Reason
 from sidecar.saves.checkpoint import (
+    UNKNOWN,
     Checkpoint,
     Kind,
     Wish,
@@ -29,9 +30,6 @@ from sidecar.storage.cloning import Measured
 from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.json_file import read_json, unreadable, write_json
 from sidecar.storage.save_state import SaveState
-
-# In place of a count of files: something is being erased from it, or was when the daemon was killed.
-UNKNOWN = -1
 
 
 class CheckpointStore:
@@ -118,8 +116,7 @@ class CheckpointStore:
             measured = self._disk.clone(self.files(checkpoint.save, checkpoint.checkpoint_id), target)
         except FileNotFoundError as error:
             raise self._damaged(checkpoint) from error
-        known = checkpoint.files != UNKNOWN
-        if known and (measured.files, measured.bytes) != (checkpoint.files, checkpoint.bytes):
+        if not checkpoint.holds(measured):
             raise self._damaged(checkpoint)
         return measured
 

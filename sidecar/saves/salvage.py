@@ -6,7 +6,6 @@ from pathlib import Path
 
 from sidecar.errors import Corrupt, Reason
 from sidecar.saves.checkpoint import Checkpoint, checkpoint_from_json
-from sidecar.saves.checkpoint_store import UNKNOWN
 from sidecar.saves.layout import FILES
 from sidecar.storage.disk import Disk, shown_path
 from sidecar.storage.json_file import read_json
@@ -19,9 +18,7 @@ def whole_checkpoint(disk: Disk, path: Path) -> Checkpoint:
     """
     checkpoint = checkpoint_from_json(read_json(disk, path) or {})
     files = path.parent / FILES
-    measured = disk.measure(files)
-    known = checkpoint.files != UNKNOWN
-    if known and (measured.files, measured.bytes) != (checkpoint.files, checkpoint.bytes):
+    if not checkpoint.holds(disk.measure(files)):
         shown = shown_path(disk, files)
         raise Corrupt(f"files in '{shown}' are missing or changed", reason=Reason.CHECKPOINT_DAMAGED, file=shown)
     return checkpoint
