@@ -516,6 +516,17 @@ def spoil(folder, sql, *values):
 
 
 @pytest.fixture
+def with_a_vector(meaning, make_daemon, actor):
+    """A daemon that is not running, with one record whose vector is stored."""
+    daemon = make_daemon(*meaning.settings()).start()
+    records = Records(daemon.client, actor)
+    records.add(m("m1", "feline"))
+    all_ready(records, 1)
+    daemon.stop()
+    return daemon
+
+
+@pytest.fixture
 def with_damaged_vector(meaning, make_daemon, actor):
     """Two records, of which the vector of one was overwritten while the daemon was not running."""
 
@@ -570,12 +581,8 @@ def test_c6_c7_damaged_vectors_are_counted_and_made_again_by_a_rebuild(with_dama
     assert not records.search("cat bread").degraded
 
 
-def test_c10_c13_vectors_that_are_garbled_or_deleted_are_made_again(meaning, make_daemon, actor):
-    daemon = make_daemon(*meaning.settings()).start()
-    records = Records(daemon.client, actor)
-    records.add(m("m1", "feline"))
-    all_ready(records, 1)
-    daemon.stop()
+def test_c10_c13_vectors_that_are_garbled_or_deleted_are_made_again(with_a_vector, actor):
+    daemon = with_a_vector
     (daemon.folder / "index" / "vectors.sqlite3").write_bytes(b"{broken")
     records = Records(daemon.restart().client, actor)
     assert records.found("feline") == ["m1"]
@@ -588,12 +595,8 @@ def test_c10_c13_vectors_that_are_garbled_or_deleted_are_made_again(meaning, mak
     all_ready(records, 1)
 
 
-def test_a_vector_file_of_somebody_else_is_thrown_away_told_and_made_again(meaning, make_daemon, actor):
-    daemon = make_daemon(*meaning.settings()).start()
-    records = Records(daemon.client, actor)
-    records.add(m("m1", "feline"))
-    all_ready(records, 1)
-    daemon.stop()
+def test_a_vector_file_of_somebody_else_is_thrown_away_told_and_made_again(with_a_vector, actor):
+    daemon = with_a_vector
     for path in (daemon.folder / "index").glob("vectors*"):
         path.unlink()
     spoil(daemon.folder, "CREATE TABLE vectors (id)")
@@ -604,12 +607,8 @@ def test_a_vector_file_of_somebody_else_is_thrown_away_told_and_made_again(meani
     assert "vectors_thrown_away" in daemon.stderr
 
 
-def test_records_whose_vectors_could_not_be_looked_up_are_embedded_once_they_can(meaning, make_daemon, actor):
-    daemon = make_daemon(*meaning.settings()).start()
-    records = Records(daemon.client, actor)
-    records.add(m("m1", "feline"))
-    all_ready(records, 1)
-    daemon.stop()
+def test_records_whose_vectors_could_not_be_looked_up_are_embedded_once_they_can(with_a_vector, actor):
+    daemon = with_a_vector
     cache = daemon.folder / "index" / "vectors.sqlite3"
     cache.unlink()
     cache.mkdir()
