@@ -15,11 +15,7 @@ from sidecar.memory.groups import GroupStore, SaveGroups
 from sidecar.memory.kept_answers import KeptAnswers, mark_of
 from sidecar.memory.open_owner import entries_by_id
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_checks import (
-    checked_record,
-    checked_shares,
-    required_id,
-)
+from sidecar.memory.record_checks import checked_record, checked_shares, required_id
 from sidecar.memory.record_filter import RecordFilter, checked_filter
 from sidecar.memory.record_ids import ADD, SUPERSEDE, made_id, random_id
 from sidecar.memory.record_store import Added, RecordStore, Stored, lock_order

@@ -14,11 +14,7 @@ from sidecar.memory.embedding_marks import NO_MARK, EmbeddingMark
 from sidecar.memory.groups import Group
 from sidecar.memory.moments import Moment
 from sidecar.memory.owner_records import Entry
-from sidecar.memory.record_checks import (
-    checked_share_of_one,
-    checked_text,
-    required_id,
-)
+from sidecar.memory.record_checks import checked_share_of_one, checked_text, required_id
 from sidecar.memory.record_filter import RecordFilter
 from sidecar.memory.record_store import Stored
 from sidecar.memory.records import Authority, Kind, Record, RecordHead, Share, ShareKind

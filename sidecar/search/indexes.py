@@ -109,7 +109,7 @@ class Indexes:
     def close(self) -> None:
         """Let go of all files."""
         with self._lock:
-            for index in self._open.values():
+            for index in list(self._known.values()):
                 index.close()
 
     def _at(self, name: str) -> Index:

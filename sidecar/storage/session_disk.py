@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sidecar.storage.cloning import PASSING, Measured
-from sidecar.storage.disk import Disk, folder_gone
+from sidecar.storage.disk import Disk, folder_gone, shown_path
 
 
 class SessionDisk:
@@ -116,7 +116,7 @@ class SessionDisk:
 
     def _require_folder(self, path: Path) -> None:
         if path.parent not in self._folders:
-            raise folder_gone(path.relative_to(self.root).as_posix())
+            raise folder_gone(shown_path(self, path))
 
 
 def _missing(path: Path) -> FileNotFoundError:

@@ -177,7 +177,7 @@ class BackendClient:
 
 
 async def _begun(carrier: Carrier, request: httpx.Request, backend: Backend) -> httpx.Response:
-    """The same, in a time that no server stretches by what comes before an answer: 1xx answers, headers bit by bit."""
+    """What :func:`_sent` gives, in a time that no server stretches by 1xx answers or headers that come bit by bit."""
     try:
         async with asyncio.timeout((backend.connect_timeout_ms + backend.idle_timeout_ms) / 1_000):
             return await _sent(carrier, request)
